@@ -1,0 +1,92 @@
+"""Writes ``schemas/*.schema.json`` from the pydantic models, or with ``--check`` fails where they differ."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from rooftrace.contracts import kernel_rules, pattern, platform, tables
+from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
+from rooftrace.contracts.ledger import LedgerFile
+from rooftrace.contracts.report import ReportFile
+from rooftrace.pack import SCHEMAS
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MODELS: dict[str, type[BaseModel]] = {
+    "evidence": AnalyzerEvidence,
+    "kernel_category": kernel_rules.CategoryFile,
+    "ledger": LedgerFile,
+    "library": kernel_rules.LibraryFile,
+    "manifest": ManifestFile,
+    "pattern": pattern.PatternFile,
+    "platform": platform.PlatformFile,
+    "report": ReportFile,
+}
+_CELL: dict[str, dict[str, Any]] = {
+    "int": {"type": "string", "pattern": "^-?[0-9]+$"},
+    "float": {"type": "string", "pattern": "^-?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]+)?$"},
+    "str": {"type": "string"},
+    "json": {"type": "string", "contentMediaType": "application/json"},
+    "bool": {"enum": ["true", "false"]},
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Every schema by name; a table's schema describes one row of text cells."""
+    generated: dict[str, dict[str, Any]] = {
+        name: {"$schema": _DIALECT, **model.model_json_schema(mode="serialization")} for name, model in MODELS.items()
+    }
+    for name, table in tables.TABLES.items():
+        generated[name] = _table_schema(table)
+    return dict(sorted(generated.items()))
+
+
+def _table_schema(table: tables.Table) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for column in table.columns:
+        cell = _CELL[column.type]
+        choice = {"anyOf": [{"const": ""}, cell]} if column.optional else cell
+        properties[column.name] = {"description": column.description, **choice}
+    return {
+        "$schema": _DIALECT,
+        "title": f"One row of {table.name}.csv",
+        "type": "object",
+        "additionalProperties": False,
+        "required": [column.name for column in table.columns],
+        "properties": properties,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Write all schemas; with `--check`, name those that differ and return 1."""
+    stale: list[str] = []
+    wanted = {
+        f"{name}.schema.json": orjson.dumps(s, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        for name, s in schemas().items()
+    }
+    present = {path.name for path in SCHEMAS.glob("*.schema.json")}
+    for name, data in wanted.items():
+        path = SCHEMAS / name
+        if not path.exists() or path.read_bytes() != data:
+            stale.append(name)
+            if "--check" not in arguments:
+                path.write_bytes(data)
+    extra = sorted(present - set(wanted))
+    if "--check" in arguments and (stale or extra):
+        sys.stderr.write(
+            f"error: schemas differ from the contracts: {', '.join(stale + extra)}\n\nhint: Run `make gen`\n"
+        )
+        return 1
+    for name in extra:
+        Path(SCHEMAS / name).unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""Reading and writing the files of a run, each checked against its contract on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
+from rooftrace.contracts.ledger import LedgerFile
+from rooftrace.contracts.report import ReportFile
+from rooftrace.errors import CheckFailed, InputError
+
+M = TypeVar("M", bound=BaseModel)
+
+MANIFEST = "manifest.json"
+REPORT = "report.json"
+ANALYSIS = "analysis.md"
+LEDGER = "evidence/ledger.json"
+OPS = "evidence/ops.csv"
+KERNELS = "evidence/kernels.csv"
+GAPS = "evidence/gaps.csv"
+
+
+def evidence_path(analyzer: str) -> str:
+    """Relative path of an analyzer's evidence."""
+    return f"evidence/{analyzer}.json"
+
+
+def schema_name_of(path: str) -> str | None:
+    """Name of the schema (or table) a run's file is checked against; None for Markdown and plots."""
+    fixed = {
+        MANIFEST: "manifest",
+        REPORT: "report",
+        LEDGER: "ledger",
+        OPS: "ops",
+        KERNELS: "kernels",
+        GAPS: "gaps",
+    }
+    if path in fixed:
+        return fixed[path]
+    return "evidence" if path.startswith("evidence/") and path.endswith(".json") else None
+
+
+def model_of(schema_name: str) -> type[BaseModel] | None:
+    """Pydantic model of a JSON artifact."""
+    models: dict[str, type[BaseModel]] = {
+        "manifest": ManifestFile,
+        "report": ReportFile,
+        "ledger": LedgerFile,
+        "evidence": AnalyzerEvidence,
+    }
+    return models.get(schema_name)
+
+
+def to_json(record: BaseModel) -> bytes:
+    """The bytes of an artifact: two-space indent, fields in the model's order, absent optionals left out."""
+    data = record.model_dump(mode="json")
+    return orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write atomically: a reader sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of a file of a run."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(
+            f"`{path.name}` is missing from `{path.parent}`",
+            hint="Run `rooftrace analyze TRACE -o RUN` to make it",
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot read `{path}`: {error.strerror}") from None
+
+
+def read_artifact(path: Path, model: type[M]) -> M:
+    """The checked content of a JSON artifact; `CheckFailed` lists what does not match, by JSON path."""
+    data = read_bytes(path)
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        problems = [f"{path.name}::{json_path(e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
+        raise CheckFailed(
+            f"`{path.name}` does not match its schema: {len(problems)} problem{'s' if len(problems) > 1 else ''}",
+            details=problems[:20],
+            hint="Run `rooftrace report RUN` if the file is generated; it is not to be edited",
+        ) from None
+
+
+def json_path(location: tuple[int | str, ...]) -> str:
+    """`$.ops[0].flops` for a pydantic error location."""
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest."""
+    return hashlib.sha256(data).hexdigest()
