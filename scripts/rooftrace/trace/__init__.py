@@ -1,0 +1,8 @@
+"""Reading: a trace file in, columns of events out. Knows containers and dialects, nothing about analysis."""
+
+from __future__ import annotations
+
+from rooftrace.trace.events import GPU_KINDS, HOST_KINDS, Flows, Inputs, Kind, Tally, Trace
+from rooftrace.trace.load import FileFacts, load
+
+__all__ = ["GPU_KINDS", "HOST_KINDS", "FileFacts", "Flows", "Inputs", "Kind", "Tally", "Trace", "load"]

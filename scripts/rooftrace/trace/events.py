@@ -1,0 +1,141 @@
+"""The columns of a trace: one row per complete event, strings and input signatures interned.
+
+Times are integer nanoseconds since the trace's first valid event. -1 stands for "not recorded" in every id column;
+0 is never an id of a correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Ints = "NDArray[np.int64]"
+
+
+class Kind(IntEnum):
+    """What an event is, in one vocabulary for all versions and vendors."""
+
+    CPU_OP = 0
+    PYTHON = 1
+    ANNOTATION = 2
+    RUNTIME = 3
+    DRIVER = 4
+    KERNEL = 5
+    MEMCPY = 6
+    MEMSET = 7
+    GPU_ANNOTATION = 8
+    OVERHEAD = 9
+    SYNC = 10
+    OTHER = 11
+
+
+# Category spellings of all writers since 2021, lower-cased; unknown ones are OTHER.
+KIND_OF_CATEGORY: dict[str, Kind] = {
+    "cpu_op": Kind.CPU_OP,
+    "operator": Kind.CPU_OP,
+    "python_function": Kind.PYTHON,
+    "user_annotation": Kind.ANNOTATION,
+    "cuda_runtime": Kind.RUNTIME,
+    "runtime": Kind.RUNTIME,
+    "xpu_runtime": Kind.RUNTIME,
+    "mtia_runtime": Kind.RUNTIME,
+    "glow_runtime": Kind.RUNTIME,
+    "privateuse1_runtime": Kind.RUNTIME,
+    "cuda_driver": Kind.DRIVER,
+    "xpu_driver": Kind.DRIVER,
+    "privateuse1_driver": Kind.DRIVER,
+    "kernel": Kind.KERNEL,
+    "mtia_ccp_events": Kind.KERNEL,
+    "gpu_memcpy": Kind.MEMCPY,
+    "memcpy": Kind.MEMCPY,
+    "gpu_memset": Kind.MEMSET,
+    "memset": Kind.MEMSET,
+    "gpu_user_annotation": Kind.GPU_ANNOTATION,
+    "overhead": Kind.OVERHEAD,
+    "cuda_sync": Kind.SYNC,
+}
+GPU_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+HOST_KINDS = (Kind.CPU_OP, Kind.PYTHON, Kind.ANNOTATION, Kind.RUNTIME, Kind.DRIVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The recorded inputs of an op, decoded: Kineto's four parallel lists, None where absent."""
+
+    dims: Any
+    types: Any
+    strides: Any
+    concrete: Any
+
+
+@dataclass(slots=True, kw_only=True)
+class Flows:
+    """Flow events: launch to kernel (``ac2g`` and its older names) and forward to backward."""
+
+    id: NDArray[np.int64]
+    ts: NDArray[np.int64]
+    lane: NDArray[np.int32]
+    is_start: NDArray[np.bool_]
+    is_fwdbwd: NDArray[np.bool_]
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What was wrong with a file: a count and the byte offset of the first case, by reason."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first_offset: dict[str, int] = field(default_factory=dict)
+
+    def add(self, reason: str, count: int = 1, offset: int | None = None) -> None:
+        """Count `count` cases of `reason`."""
+        if count <= 0:
+            return
+        self.counts[reason] = self.counts.get(reason, 0) + count
+        if offset is not None:
+            self.first_offset.setdefault(reason, offset)
+
+
+@dataclass(slots=True, kw_only=True)
+class Trace:
+    """A trace in columns, in file order."""
+
+    kind: NDArray[np.uint8]
+    name: NDArray[np.int32]
+    lane: NDArray[np.int32]
+    start: NDArray[np.int64]
+    dur: NDArray[np.int64]
+    correlation: NDArray[np.int64]
+    external_id: NDArray[np.int64]
+    device: NDArray[np.int32]
+    stream: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    forward_thread: NDArray[np.int64]
+    inputs: NDArray[np.int32]
+    nbytes: NDArray[np.int64]
+    flows: Flows
+    names: list[str]
+    lanes: list[tuple[int | str, int | str]]
+    signatures: list[Inputs]
+    header: dict[str, Any]
+    repaired: Tally
+    dropped: Tally
+    event_count: int
+    base_ns: int
+    layout: str
+
+    @property
+    def end(self) -> NDArray[np.int64]:
+        """End of each event, ns."""
+        return self.start + self.dur
+
+    def of_kind(self, *kinds: Kind) -> NDArray[np.int64]:
+        """Row numbers of the given kinds, in file order."""
+        mask = np.zeros(len(Kind), dtype=bool)
+        mask[list(kinds)] = True
+        return np.flatnonzero(mask[self.kind])
