@@ -1,0 +1,31 @@
+"""Host call tree, GPU activities and the links between them: what launched what, from where, in which step."""
+
+from __future__ import annotations
+
+from rooftrace.calltree.activities import LINK_NAMES, Activities, Link, Work, collect_activities
+from rooftrace.calltree.groups import OpGroup, group_ops, kernel_totals
+from rooftrace.calltree.passes import PHASES, Context, build_context
+from rooftrace.calltree.quarantine import Quarantined, quarantine
+from rooftrace.calltree.steps import Steps, find_steps
+from rooftrace.calltree.tree import CallTree, build_tree, check_tree
+
+__all__ = [
+    "LINK_NAMES",
+    "PHASES",
+    "Activities",
+    "CallTree",
+    "Context",
+    "Link",
+    "OpGroup",
+    "Quarantined",
+    "Steps",
+    "Work",
+    "build_context",
+    "build_tree",
+    "check_tree",
+    "collect_activities",
+    "find_steps",
+    "group_ops",
+    "kernel_totals",
+    "quarantine",
+]

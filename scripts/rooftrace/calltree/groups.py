@@ -1,0 +1,233 @@
+"""Op groups: instances of one op with equal name, inputs, phase and kernels, the row everything else is about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rooftrace import opmodels
+from rooftrace.calltree.activities import Link, Work
+from rooftrace.calltree.passes import PHASES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rooftrace.calltree.activities import Activities
+    from rooftrace.calltree.passes import Context
+    from rooftrace.calltree.tree import CallTree
+    from rooftrace.trace import Inputs, Trace
+
+_FLOAT = re.compile(r"^-?\d+\.\d*(?:e[-+]?\d+)?$|^-?\d+e[-+]?\d+$|^-?(?:inf|nan)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpGroup:
+    """Instances of one op. Arrays hold one entry an instance, or one an activity where the name says so."""
+
+    name: str
+    category: str
+    phase: str
+    inputs: Inputs | None
+    node: int  # an example node, the slowest instance's; -1 without an op
+    activities: NDArray[np.int64]  # indices of all activities, by instance
+    instance_busy: NDArray[np.int64]  # union of each instance's activities, ns
+    kernel_ns: int
+    kernel_codes: tuple[int, ...]
+    link: Link
+    graph: bool
+    module_ns: dict[int, int]  # module path id -> kernel time
+    recompute_ns: int
+
+    @property
+    def count(self) -> int:
+        """Number of instances."""
+        return int(self.instance_busy.size)
+
+    @property
+    def busy_ns(self) -> int:
+        """Union of each instance's kernels, summed, ns."""
+        return int(self.instance_busy.sum())
+
+
+def group_ops(trace: Trace, tree: CallTree, context: Context, activities: Activities) -> list[OpGroup]:
+    """All compute kernels (not communication, not copies) in groups, most kernel time first."""
+    members = np.flatnonzero(activities.work == int(Work.COMPUTE))
+    unit = _unit_of(context, activities)[members]
+    order = np.lexsort((activities.start[members], _instance_keys(unit, members)))
+    members, unit = members[order], unit[order]
+    if not members.size:
+        return []
+    keys = _instance_keys(unit, members)
+    firsts = np.r_[0, np.flatnonzero(np.diff(keys)) + 1]
+    busy = _instance_busy(activities, members, firsts)
+    grouped = _group_instances(trace, tree, context, activities, (members, unit, firsts))
+    groups = [
+        _make_group(key, instances, (trace, tree, context, activities), (members, unit, firsts, busy))
+        for key, instances in grouped.items()
+    ]
+    return sorted(groups, key=lambda g: (-g.kernel_ns, g.name, g.phase, int(g.activities[0])))
+
+
+def _unit_of(context: Context, activities: Activities) -> NDArray[np.int64]:
+    """The op node whose cost covers each activity, -1 for kernels launched outside any op."""
+    unit = np.full(activities.row.size, -1, dtype=np.int64)
+    linked = activities.linked
+    unit[linked] = context.unit[activities.launch[linked]]
+    return unit
+
+
+def _instance_keys(unit: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Activities of one op share a key; those without an op are instances of their own."""
+    return np.where(unit >= 0, unit, -2 - members)
+
+
+def _instance_busy(activities: Activities, members: NDArray[np.int64], firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Union of the activities of each instance; members are sorted by (instance, start)."""
+    busy = np.add.reduceat(activities.dur[members], firsts)
+    sizes = np.diff(np.r_[firsts, members.size])
+    for at in np.flatnonzero(sizes > 1).tolist():
+        part = members[firsts[at] : firsts[at] + sizes[at]]
+        start, end = activities.start[part], activities.end[part]
+        if (start[1:] < np.maximum.accumulate(end)[:-1]).any():
+            busy[at] = _union_length(start.tolist(), end.tolist())
+    return busy
+
+
+def _union_length(starts: list[int], ends: list[int]) -> int:
+    total, reach = 0, starts[0]
+    for start, end in zip(starts, ends, strict=True):
+        if end > reach:
+            total += end - max(start, reach)
+            reach = end
+    return total
+
+
+def _group_instances(
+    trace: Trace,
+    tree: CallTree,
+    context: Context,
+    activities: Activities,
+    layout: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+) -> dict[tuple[Any, ...], list[int]]:
+    """Instance numbers by group key, in order of appearance."""
+    members, unit, firsts = layout
+    class_of = [_input_class(inputs) for inputs in trace.signatures]
+    bounds = np.r_[firsts, members.size].tolist()
+    codes, units = activities.name[members].tolist(), unit[firsts].tolist()
+    links, graphs = activities.link[members][firsts].tolist(), activities.graph[members][firsts].tolist()
+    grouped: dict[tuple[Any, ...], list[int]] = {}
+    for number, node in enumerate(units):
+        kernels = codes[bounds[number] : bounds[number + 1]]
+        kernel_key = (kernels[0],) if len(kernels) == 1 else tuple(sorted(set(kernels)))
+        if node < 0:
+            link = links[number] if links[number] >= int(Link.CARRY_IN) else int(Link.CORRELATION)
+            key: tuple[Any, ...] = (-1, None, 0, kernel_key, link, graphs[number])
+        else:
+            inputs = int(trace.inputs[tree.row[node]])
+            shape_class = class_of[inputs] if inputs >= 0 else None
+            key = (int(tree.name[node]), shape_class, int(context.phase[node]), kernel_key, 0, graphs[number])
+        grouped.setdefault(key, []).append(number)
+    return grouped
+
+
+def _input_class(inputs: Inputs) -> tuple[Any, ...]:
+    """What makes two recorded inputs the same work: shapes, dtypes, stride order, and arguments that are no floats."""
+    concrete = inputs.concrete if isinstance(inputs.concrete, list) else []
+    return (
+        repr(inputs.dims),
+        repr(inputs.types),
+        _stride_class(inputs.dims, inputs.strides),
+        tuple("" if not isinstance(value, str) or _FLOAT.match(value) else value for value in concrete),
+    )
+
+
+def _stride_class(dims: Any, strides: Any) -> tuple[str, ...]:
+    if not isinstance(dims, list) or not isinstance(strides, list):
+        return ()
+    return tuple(_layout_of(shape, stride) for shape, stride in zip(dims, strides, strict=False))
+
+
+def _layout_of(shape: Any, stride: Any) -> str:
+    """Order of the dimensions in memory, such as `0123` for contiguous; `b` marks a broadcast one."""
+    if not isinstance(stride, list) or not stride or not all(isinstance(step, int) for step in stride):
+        return ""
+    order = sorted(range(len(stride)), key=lambda axis: (-stride[axis], axis))
+    sizes = shape if isinstance(shape, list) and len(shape) == len(stride) else [0] * len(stride)
+    return "".join(f"{axis}b" if stride[axis] == 0 and sizes[axis] != 1 else str(axis) for axis in order)
+
+
+def _make_group(
+    key: tuple[Any, ...],
+    instances: list[int],
+    source: tuple[Trace, CallTree, Context, Activities],
+    layout: tuple[NDArray[np.int64], ...],
+) -> OpGroup:
+    trace, tree, context, activities = source
+    members, unit, firsts, busy = layout
+    chosen = np.array(instances, dtype=np.int64)
+    bounds = np.r_[firsts, members.size]
+    rows = np.concatenate([members[bounds[i] : bounds[i + 1]] for i in instances])
+    slowest = int(chosen[int(np.argmax(busy[chosen]))])
+    node = int(unit[firsts[slowest]])
+    dur = activities.dur[rows]
+    name, category = _name_and_category(key, trace, tree, node, activities)
+    signature = int(trace.inputs[tree.row[node]]) if node >= 0 else -1
+    module_ns, recompute_ns = _context_time(context, activities, rows, dur)
+    return OpGroup(
+        name=name,
+        category=category,
+        phase=PHASES[key[2]],
+        inputs=trace.signatures[signature] if signature >= 0 else None,
+        node=node,
+        activities=rows,
+        instance_busy=busy[chosen],
+        kernel_ns=int(dur.sum()),
+        kernel_codes=_by_time(activities.name[rows], dur),
+        link=Link(key[4]),
+        graph=bool(key[5]),
+        module_ns=module_ns,
+        recompute_ns=recompute_ns,
+    )
+
+
+def _name_and_category(
+    key: tuple[Any, ...], trace: Trace, tree: CallTree, node: int, activities: Activities
+) -> tuple[str, str]:
+    """Op name and category: of the op where it tells, else of its heaviest kernel."""
+    info = activities.infos[key[3][0]]
+    if node < 0:
+        return info.short, info.category
+    name = trace.names[tree.name[node]]
+    category = opmodels.category_of(name)
+    if category is not None:
+        return name, category
+    categories = [activities.infos[code].category for code in key[3]]
+    return name, next((c for c in categories if c not in ("memory", "generic")), categories[0])
+
+
+def _context_time(
+    context: Context, activities: Activities, rows: NDArray[np.int64], dur: NDArray[np.int64]
+) -> tuple[dict[int, int], int]:
+    launch = activities.launch[rows]
+    known = launch >= 0
+    modules: dict[int, int] = {}
+    paths = context.module[launch[known]]
+    for path in np.unique(paths).tolist():
+        modules[path] = int(dur[known][paths == path].sum())
+    return modules, int(dur[known][context.recompute[launch[known]]].sum())
+
+
+def _by_time(codes: NDArray[np.int32], dur: NDArray[np.int64]) -> tuple[int, ...]:
+    totals = {code: int(dur[codes == code].sum()) for code in np.unique(codes).tolist()}
+    return tuple(sorted(totals, key=lambda code: (-totals[code], code)))
+
+
+def kernel_totals(codes: NDArray[np.int32], dur: NDArray[np.int64]) -> Sequence[tuple[int, int, int]]:
+    """(name code, launches, summed ns) of each distinct kernel, most time first."""
+    rows = [(code, int((codes == code).sum()), int(dur[codes == code].sum())) for code in np.unique(codes).tolist()]
+    return sorted(rows, key=lambda row: (-row[2], row[0]))

@@ -1,0 +1,136 @@
+"""Passes over the call tree: for every node the op, module, frame and phase it belongs to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace import opmodels
+from rooftrace.trace import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from rooftrace.calltree.tree import CallTree
+    from rooftrace.trace import Trace
+
+PHASES = ("forward", "backward", "optimizer", "communication", "data")
+_MODULE = "nn.Module: "
+_BACKWARD = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::")
+_OPTIMIZER = re.compile(r"^Optimizer\.(?:step|zero_grad)#|^optimizer_step|\boptim\b.*: step$")
+_DATA = re.compile(r"DataLoader|^enumerate\(|dataloader|data_loading")
+_RECOMPUTE = re.compile(r"torch/utils/checkpoint\.py\(\d+\): (?:recompute_fn|unpack_hook|recompute)")
+# Frames of the framework itself are never the place a user can change.
+_FRAMEWORK = re.compile(
+    r"^(?:nn\.Module: |<built-in|<frozen|torch/|torch\\|threading\.py|contextlib\.py|functools\.py|runpy\.py|_bootstrap"
+    r"|.*[/\\](?:site|dist)-packages[/\\]torch[/\\]|.*[/\\]lib[/\\]python3[.\d]*[/\\](?!site-packages|dist-packages)"
+    r"|<string>|<method|<eval_with_key>|importlib|multiprocessing[/\\]|concurrent[/\\]|asyncio[/\\]|unknown$)"
+)
+_FRAME = re.compile(r"^.+\(\d+\): .+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Per node: indices of related nodes (-1: none), module path ids and phases."""
+
+    op: NDArray[np.int64]  # innermost op
+    unit: NDArray[np.int64]  # the op whose cost covers this node
+    frame: NDArray[np.int64]  # innermost frame outside the framework
+    module: NDArray[np.int64]  # id of the module path, index into module_paths
+    module_paths: tuple[tuple[str, ...], ...]
+    phase: NDArray[np.uint8]  # index into PHASES
+    recompute: NDArray[np.bool_]
+    has_backward: bool
+    has_optimizer: bool
+
+
+def build_context(trace: Trace, tree: CallTree) -> Context:
+    """Run all passes."""
+    is_op = tree.kind == int(Kind.CPU_OP)
+    op = tree.innermost(is_op)
+    claims = is_op & _name_mask(trace, tree, opmodels.claims_subtree, Kind.CPU_OP)
+    claimed = tree.outermost(claims)
+    module, paths = _module_paths(trace, tree)
+    backward = tree.innermost(is_op & _name_mask(trace, tree, _matcher(_BACKWARD), Kind.CPU_OP)) >= 0
+    optimizer = tree.innermost(_name_mask(trace, tree, _matcher(_OPTIMIZER), Kind.ANNOTATION, Kind.PYTHON)) >= 0
+    data = tree.innermost(_name_mask(trace, tree, _matcher(_DATA), Kind.ANNOTATION)) >= 0
+    recompute = tree.innermost(_name_mask(trace, tree, _matcher(_RECOMPUTE), Kind.PYTHON)) >= 0
+    phase = np.zeros(tree.row.size, dtype=np.uint8)
+    for mask, code in ((data, 4), (backward, 1), (optimizer, 2)):
+        phase[mask] = code
+    unit = np.where(claimed >= 0, claimed, op)
+    context = Context(
+        op=op,
+        unit=unit,
+        frame=tree.innermost(_name_mask(trace, tree, _is_user_frame, Kind.PYTHON)),
+        module=module,
+        module_paths=paths,
+        phase=phase,
+        recompute=recompute,
+        has_backward=bool(backward.any()),
+        has_optimizer=bool(optimizer.any()),
+    )
+    _inherit_forward_modules(trace, tree, context)
+    return context
+
+
+def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda name: pattern.search(name) is not None
+
+
+def _is_user_frame(name: str) -> bool:
+    return _FRAME.match(name) is not None and not _FRAMEWORK.match(name)
+
+
+def _name_mask(trace: Trace, tree: CallTree, test: Callable[[str], bool], *kinds: Kind) -> NDArray[np.bool_]:
+    """Nodes of the given kinds whose name passes a test; each distinct name is tested once."""
+    mask = np.isin(tree.kind, [int(kind) for kind in kinds])
+    verdict = np.zeros(len(trace.names), dtype=bool)
+    codes = np.unique(tree.name[mask])
+    verdict[codes] = [test(trace.names[code]) for code in codes.tolist()]
+    return mask & verdict[tree.name]
+
+
+def _module_paths(trace: Trace, tree: CallTree) -> tuple[NDArray[np.int64], tuple[tuple[str, ...], ...]]:
+    """For each node the id of its module path; id 0 is the empty path."""
+    is_module = _name_mask(trace, tree, lambda name: name.startswith(_MODULE), Kind.PYTHON)
+    nearest = tree.innermost(is_module)
+    path_of_node = np.zeros(tree.row.size + 1, dtype=np.int64)  # the last entry serves index -1
+    ids: dict[tuple[int, str], int] = {}
+    paths: list[tuple[str, ...]] = [()]
+    for node in np.flatnonzero(is_module).tolist():
+        above = tree.parent[node]
+        outer = int(path_of_node[nearest[above]]) if above >= 0 and nearest[above] >= 0 else 0
+        key = (outer, trace.names[tree.name[node]].removeprefix(_MODULE))
+        if key not in ids:
+            ids[key] = len(paths)
+            paths.append((*paths[outer], key[1]))
+        path_of_node[node] = ids[key]
+    return path_of_node[nearest], tuple(paths)
+
+
+def _inherit_forward_modules(trace: Trace, tree: CallTree, context: Context) -> None:
+    """Give backward ops the module path of the forward op with their sequence number.
+
+    Several forward ops may carry one number (it is the next to be handed out); the last to start before the
+    backward op made the node.
+    """
+    sequence = trace.sequence[tree.row]
+    numbered = np.flatnonzero((sequence >= 0) & (tree.kind == int(Kind.CPU_OP)))
+    numbered = numbered[np.argsort(tree.start[numbered], kind="stable")]
+    heads = np.full(tree.row.size, -1, dtype=np.int64)
+    last_forward: dict[int, int] = {}
+    is_backward, sequences = (context.phase == 1).tolist(), sequence.tolist()
+    for node in numbered.tolist():
+        if is_backward[node]:
+            heads[node] = last_forward.get(sequences[node], -1)
+        else:
+            last_forward[sequences[node]] = node
+    nearest = tree.innermost(heads >= 0)
+    inherits = (nearest >= 0) & (context.module == 0)
+    context.module[inherits] = context.module[heads[nearest[inherits]]]

@@ -1,0 +1,88 @@
+"""Impossible GPU durations: found, kept as recorded, and cut at their successor for every total.
+
+ROCm writers are known to stamp a kernel with an end seconds after its successors began; one such event would
+otherwise be most of the trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.calltree.activities import Activities, Work
+from rooftrace.units import NS_PER_MS, NS_PER_S
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MIN_COVERED = 3
+_TIMES_TYPICAL = 20
+_MIN_SEEN = 5
+# 1 % of the slowest plausible link (PCIe 3 x1, about 1 GB/s), plus a latency no copy exceeds.
+_SLOWEST_COPY_BYTES_PER_S = 10_000_000
+_COPY_LATENCY_NS = NS_PER_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """An activity whose recorded duration cannot be true."""
+
+    index: int
+    name: str
+    raw_ns: int
+    counted_ns: int
+
+
+def quarantine(activities: Activities, names: list[str]) -> tuple[Quarantined, ...]:
+    """Clip impossible durations in place; what was clipped, longest first."""
+    found: list[int] = []
+    order = np.lexsort((activities.start, activities.stream, activities.device))
+    stream, device = activities.stream[order], activities.device[order]
+    cuts = np.flatnonzero((np.diff(stream) != 0) | (np.diff(device) != 0)) + 1
+    typical = _typical_of_name(activities)
+    for members in np.split(order, cuts):
+        suspects = _suspects(activities, members, typical)
+        for at in suspects.tolist():
+            index = int(members[at])
+            if at + 1 < members.size:
+                successor = int(activities.start[members[at + 1]])
+                activities.end[index] = max(int(activities.start[index]), min(int(activities.end[index]), successor))
+            found.append(index)
+    result = [
+        Quarantined(
+            index=index,
+            name=names[activities.name[index]],
+            raw_ns=int(activities.raw_dur[index]),
+            counted_ns=int(activities.dur[index]),
+        )
+        for index in found
+    ]
+    return tuple(sorted(result, key=lambda item: (-item.raw_ns, item.index)))
+
+
+def _typical_of_name(activities: Activities) -> NDArray[np.float64]:
+    """Median duration of each activity's name, or NaN for names seen too rarely."""
+    typical = np.full(activities.row.size, np.nan)
+    order = np.argsort(activities.name, kind="stable")
+    cuts = np.flatnonzero(np.diff(activities.name[order])) + 1
+    for members in np.split(order, cuts):
+        if members.size >= _MIN_SEEN:
+            typical[members] = np.median(activities.raw_dur[members])
+    return typical
+
+
+def _suspects(activities: Activities, members: NDArray[np.int64], typical: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Positions in a stream's activities (in start order) of impossible durations."""
+    if not members.size:
+        return members
+    start, dur = activities.start[members], activities.raw_dur[members]
+    covered = np.searchsorted(start, start + dur, side="left") - np.arange(members.size) - 1
+    limit = typical[members]
+    limit = np.where(np.isnan(limit), np.percentile(dur, 99), limit) * _TIMES_TYPICAL
+    covers = (covered >= _MIN_COVERED) & (dur > limit)
+    size = activities.nbytes[members]
+    copies = (activities.work[members] == int(Work.COPY)) & (size >= 0)
+    slowest = _COPY_LATENCY_NS + size * (NS_PER_S // _SLOWEST_COPY_BYTES_PER_S)
+    return np.flatnonzero(covers | (copies & (dur > slowest)))
