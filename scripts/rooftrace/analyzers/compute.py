@@ -1,0 +1,224 @@
+"""Kernels against their ceilings.
+
+What it finds: op groups that take longer than their floor, gathered by category, bound, library and efficiency band;
+and kernel time that cannot be rated, as an upper bound.
+
+Why it matters: the gap is what a better kernel, a better shape or a better precision could give at most.
+
+How it is computed: gap = sum over instances of max(0, time - floor); scores are shares of the span.
+
+What it cannot see: why a kernel is slow inside (occupancy, bank conflicts, cache hits); whether the host would let
+the saved time through.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from rooftrace.analyzers.gemm_shapes import gemm_evidence
+from rooftrace.analyzers.workload import Workload, bound_score, gap_score
+from rooftrace.calltree import Link
+from rooftrace.contracts.base import ANALYZER_OF_CATEGORY, COMPUTE_ANALYZERS
+from rooftrace.contracts.evidence import FindingEvidence
+from rooftrace.patterns import matching_patterns
+from rooftrace.roofline import Rating, Unrated
+from rooftrace.units import NS_PER_S, ns_to_ms, pct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooftrace.calltree import OpGroup
+    from rooftrace.contracts.base import EvidenceValue, FindingKind, Score
+
+_BANDS = ((30.0, "below 30 %"), (60.0, "30 to 60 %"), (float("inf"), "above 60 %"))
+_MAX_NAMES = 6
+
+
+def analyze(workload: Workload) -> dict[str, tuple[dict[str, EvidenceValue], list[FindingEvidence]]]:
+    """Summary and findings of each compute analyzer that has kernel time."""
+    members: dict[str, list[int]] = defaultdict(list)
+    for index, group in enumerate(workload.groups):
+        if group.kernel_ns > 0:
+            members[ANALYZER_OF_CATEGORY.get(group.category, "generic")].append(index)
+    return {
+        analyzer: (_summary(workload, members[analyzer]), _findings(workload, analyzer, members[analyzer]))
+        for analyzer in COMPUTE_ANALYZERS
+        if members[analyzer]
+    }
+
+
+def _summary(workload: Workload, indices: Sequence[int]) -> dict[str, EvidenceValue]:
+    time = sum(workload.groups[i].kernel_ns for i in indices)
+    rated = [(workload.groups[i], r) for i in indices if isinstance(r := workload.ratings[i], Rating)]
+    rated_ns = sum(group.kernel_ns for group, _ in rated)
+    summary: dict[str, EvidenceValue] = {
+        "time_ms": ns_to_ms(time),
+        "time_share_pct": pct(time, workload.span_ns),
+        "rated_pct": pct(rated_ns, time),
+        "groups_count": len(indices),
+    }
+    busy = sum(group.busy_ns for group, _ in rated)
+    if busy:
+        summary["efficiency_pct"] = pct(sum(rating.floor_ns * group.count for group, rating in rated), busy)
+    return summary
+
+
+def _findings(workload: Workload, analyzer: str, indices: Sequence[int]) -> list[FindingEvidence]:
+    clusters: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for index in indices:
+        key = _cluster_key(workload, index)
+        if key is not None:
+            clusters[key].append(index)
+    drafts = [_draft(workload, analyzer, key, clusters[key]) for key in sorted(clusters)]
+    drafts.sort(key=lambda draft: (-draft.score.mid, draft.members))
+    return [draft.model_copy(update={"id": f"{analyzer}.F{number}"}) for number, draft in enumerate(drafts, start=1)]
+
+
+def _cluster_key(workload: Workload, index: int) -> tuple[str, ...] | None:
+    group, rating = workload.groups[index], workload.ratings[index]
+    if group.link is Link.CARRY_IN or rating.flag == "inconsistent":
+        return None
+    if isinstance(rating, Unrated):
+        return (group.category, "unrated")
+    band = next(name for limit, name in _BANDS if rating.efficiency_pct < limit)
+    return (group.category, rating.bound, _library(workload, group), band)
+
+
+def _library(workload: Workload, group: OpGroup) -> str:
+    return workload.activities.infos[group.kernel_codes[0]].library or "unknown"
+
+
+def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: list[int]) -> FindingEvidence:
+    """A finding whose id is still to be given."""
+    indices = sorted(indices, key=lambda i: (-_weight(workload, i), workload.op_ids[i]))
+    time = sum(workload.groups[i].kernel_ns for i in indices)
+    ratings = [r for i in indices if isinstance(r := workload.ratings[i], Rating)]
+    evidence = _common_evidence(workload, indices, time)
+    span = workload.span_ns
+    score: Score
+    kind: FindingKind = "modelled" if ratings else "upper_bound"
+    if ratings:
+        gap = sum(rating.gap_ns for rating in ratings)
+        evidence |= _rated_evidence(workload, indices, ratings)
+        score, gap_share = gap_score(gap, span), pct(gap, span)
+        subject = f"{key[0]} kernels of {key[2]}, {key[1]}-bound, {key[3]} of the ceiling"
+    else:
+        reasons = Counter[str]()
+        for i in indices:
+            rating = workload.ratings[i]
+            if isinstance(rating, Unrated):
+                reasons[rating.reason] += workload.groups[i].kernel_ns
+        evidence["unmodelled"] = max(sorted(reasons), key=lambda reason: reasons[reason])
+        score, gap_share = bound_score(time, span), pct(time, span)
+        subject = f"{key[0]} kernels without a rating"
+    known = {**evidence, "kind": kind, "category": key[0], "analyzer": analyzer}
+    return FindingEvidence(
+        id=f"{analyzer}.F1",
+        tier="compute",
+        category=key[0],
+        subject=subject,
+        score=score,
+        score_basis="gap_share",
+        gpu_time_score=gap_share,
+        kind=kind,
+        members=[workload.op_ids[i] for i in indices],
+        evidence=evidence,
+        patterns=matching_patterns(analyzer, known),
+    )
+
+
+def _weight(workload: Workload, index: int) -> int:
+    """What an op group adds to its finding: its gap, or its time where that is unknown."""
+    rating = workload.ratings[index]
+    return rating.gap_ns if isinstance(rating, Rating) else workload.groups[index].kernel_ns
+
+
+def _common_evidence(workload: Workload, indices: list[int], time: int) -> dict[str, EvidenceValue]:
+    groups = [workload.groups[i] for i in indices]
+    top = groups[0]
+    infos = workload.activities.infos
+    kernels = sum(int(group.activities.size) for group in groups)
+    instances = sum(group.count for group in groups)
+    phases = {group.phase for group in groups}
+    names = list(dict.fromkeys(group.name for group in groups))
+    return {
+        "time_ms": ns_to_ms(time),
+        "time_share_pct": pct(time, workload.span_ns),
+        "instances_count": instances,
+        "kernels_count": kernels,
+        "members_count": len(groups),
+        "mean_kernel_us": round(time / kernels / 1000, 3),
+        "kernels_per_instance": round(kernels / instances, 2),
+        "library": _library(workload, top),
+        "top_op": top.name,
+        "top_op_id": workload.op_ids[indices[0]],
+        "top_share_pct": pct(top.kernel_ns, time),
+        "top_kernel": infos[top.kernel_codes[0]].short,
+        "op_names": ", ".join(names[:_MAX_NAMES]),
+        "phase": phases.pop() if len(phases) == 1 else "mixed",
+        "modules": _module_class(workload, top),
+        "source": source_of(workload, top),
+        "graph_replayed": top.graph,
+        "variation_pct": _variation_pct(top),
+        "extra_kernels": _extra_kernels(workload, groups),
+        "tf32": any(infos[code].facts.precision == "tfloat32" for code in top.kernel_codes),
+        **gemm_evidence(top),
+    }
+
+
+def _rated_evidence(workload: Workload, indices: list[int], ratings: list[Rating]) -> dict[str, EvidenceValue]:
+    groups = [workload.groups[i] for i in indices]
+    pairs = list(zip(groups, ratings, strict=True))
+    busy = sum(group.busy_ns for group in groups)
+    floor = sum(rating.floor_ns * group.count for group, rating in pairs)
+    sheet = sum(rating.datasheet_floor_ns * group.count for group, rating in pairs)
+    flops = sum(rating.cost.flops * group.count for group, rating in pairs)
+    moved = sum(rating.cost.bytes_total * group.count for group, rating in pairs)
+    kinds = {rating.ceilings_kind for rating in ratings}
+    return {
+        "gap_ms": ns_to_ms(sum(rating.gap_ns for rating in ratings)),
+        "floor_ms": ns_to_ms(floor),
+        "bound": ratings[0].bound,
+        "precision": ratings[0].precision,
+        "efficiency_pct": pct(floor, busy),
+        "datasheet_efficiency_pct": min(pct(sheet, busy), pct(floor, busy)),
+        "ceilings_kind": kinds.pop() if len(kinds) == 1 else "mixed",
+        "achieved_tflops": round(flops / busy * NS_PER_S / 1e12, 3),
+        "achieved_gbps": round(moved / busy * NS_PER_S / 1e9, 1),
+    }
+
+
+def _module_class(workload: Workload, group: OpGroup) -> str:
+    """Class of the module with most of the group's time, without its instance number."""
+    paths = workload.context.module_paths
+    named = {path: ns for path, ns in group.module_ns.items() if paths[path]}
+    if not named:
+        return ""
+    heaviest = max(sorted(named), key=lambda path: named[path])
+    name, _, number = paths[heaviest][-1].rpartition("_")
+    return name if name and number.isdigit() else paths[heaviest][-1]
+
+
+def source_of(workload: Workload, group: OpGroup) -> str:
+    """User frame of the group's slowest instance."""
+    frame = int(workload.context.frame[group.node]) if group.node >= 0 else -1
+    return workload.trace.names[workload.tree.name[frame]] if frame >= 0 else ""
+
+
+def _variation_pct(group: OpGroup) -> float:
+    mean = float(group.instance_busy.mean())
+    return round(100.0 * float(group.instance_busy.std()) / mean, 1) if mean else 0.0
+
+
+def _extra_kernels(workload: Workload, groups: Sequence[OpGroup]) -> str:
+    """Layout and copy kernels inside ops that are not copies themselves."""
+    infos = workload.activities.infos
+    extra = {
+        infos[code].short
+        for group in groups
+        if group.category != "memory"
+        for code in group.kernel_codes[1:]
+        if infos[code].category == "memory"
+    }
+    return ", ".join(sorted(extra)[:_MAX_NAMES])

@@ -1,0 +1,51 @@
+"""What every analyzer is given: the run, linked, grouped, rated, and its ledgers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooftrace.contracts.base import Score
+
+if TYPE_CHECKING:
+    from rooftrace.calltree import Activities, CallTree, Context, OpGroup, Steps
+    from rooftrace.contracts.ledger import DeviceLedger
+    from rooftrace.platforms import Platform
+    from rooftrace.roofline import Rating, Unrated
+    from rooftrace.trace import Trace
+
+# Shares of a gap that a fix is taken to close (METHODS: impact).
+CLOSURES = (0.75, 0.875, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A run ready to be analysed; groups, ratings and op_ids are parallel."""
+
+    trace: Trace
+    tree: CallTree
+    context: Context
+    activities: Activities
+    steps: Steps
+    groups: list[OpGroup]
+    ratings: list[Rating | Unrated]
+    op_ids: list[str]
+    platform: Platform | None
+    ledgers: list[DeviceLedger]
+
+    @property
+    def span_ns(self) -> int:
+        """Spans of all devices, summed: what every score is a share of."""
+        return sum(ledger.span_ns for ledger in self.ledgers)
+
+
+def gap_score(gap_ns: float, span_ns: int) -> Score:
+    """Share of the span that closing 75, 87.5 and 100 % of a gap is worth."""
+    low, mid, high = (round(100.0 * closure * gap_ns / span_ns, 2) if span_ns else 0.0 for closure in CLOSURES)
+    return Score(low=low, mid=mid, high=high)
+
+
+def bound_score(time_ns: float, span_ns: int) -> Score:
+    """An upper bound: the whole time, since no part of it can be told to be saved."""
+    share = round(100.0 * time_ns / span_ns, 2) if span_ns else 0.0
+    return Score(low=share, mid=share, high=share)

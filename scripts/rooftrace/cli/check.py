@@ -1,0 +1,37 @@
+"""``check``: the files of a run against their schemas and each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooftrace.cli.output import put, put_json, say
+from rooftrace.cli.source import run_folder
+from rooftrace.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one line a problem; 1 if there is any."""
+    from rooftrace.validators import check_run
+
+    folder = run_folder(options.folder)
+    if folder is None:
+        raise InputError(f"no such folder: `{options.folder}`", hint="Give the folder that `analyze` wrote")
+    only = Path(options.file).as_posix() if options.file else None
+    result = check_run(folder, only)
+    if options.json:
+        put_json({"checks": result.checks, "problems": [problem.as_dict() for problem in result.problems]})
+    else:
+        for problem in result.problems:
+            put(str(problem))
+    if result.problems:
+        say(
+            f"error: {len(result.problems)} problems in {folder}\n\n"
+            "hint: Run `rooftrace explain CODE` for a code's meaning"
+        )
+        return 1
+    say(f"checked {folder}: {result.checks} checks passed")
+    return 0

@@ -1,0 +1,71 @@
+"""``explain``: what a code means."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rooftrace.cli.output import put, put_json
+from rooftrace.errors import unknown_name
+from rooftrace.pack import KNOWLEDGE
+
+if TYPE_CHECKING:
+    import argparse
+
+HEALTH_NOTES = "health_notes.json"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what a check, a health note or a pattern means."""
+    entries = _entries()
+    if options.code is None:
+        listed = {code: next(iter(parts.values())) for code, parts in sorted(entries.items())}
+        if options.json:
+            put_json(listed)
+        else:
+            for code, text in listed.items():
+                put(f"{code}: {text}")
+        return 0
+    if options.code not in entries:
+        raise unknown_name("code", options.code, entries)
+    parts = entries[options.code]
+    if options.json:
+        put_json({"code": options.code, **parts})
+    else:
+        put(options.code)
+        for name, text in parts.items():
+            put(f"  {name}: {text}")
+    return 0
+
+
+def _entries() -> dict[str, dict[str, str]]:
+    """Everything that has a code, by code."""
+    return {**_checks(), **orjson.loads((KNOWLEDGE / HEALTH_NOTES).read_bytes()), **_patterns()}
+
+
+def _checks() -> dict[str, dict[str, str]]:
+    from rooftrace.validators.checks import load_checks
+
+    return {
+        code: {
+            "rule": inspect.cleandoc(check.__doc__ or ""),
+            "file": check.file or "every file of the run",
+            "after": ", ".join(check.requires) or "nothing",
+        }
+        for code, check in load_checks().items()
+    }
+
+
+def _patterns() -> dict[str, dict[str, str]]:
+    from rooftrace.patterns import load_patterns
+
+    entries = {}
+    for folder in sorted((KNOWLEDGE / "patterns").iterdir()):
+        for pattern in load_patterns(folder.name) if folder.is_dir() else ():
+            parts = {"what": pattern.insight, "do": pattern.action, "why": pattern.reasoning, "verify": pattern.verify}
+            if pattern.cannot_see:
+                parts["not in a trace"] = pattern.cannot_see
+            entries[f"{folder.name}/{pattern.id}"] = parts
+    return entries

@@ -1,0 +1,49 @@
+"""``ledger``: the time ledger as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooftrace.cli.output import put_json, put_table, say
+from rooftrace.cli.source import prepare_trace, run_folder
+from rooftrace.contracts import store
+from rooftrace.contracts.ledger import DeviceLedger, LedgerFile, LedgerParts
+from rooftrace.units import format_ns, format_pct, pct
+
+if TYPE_CHECKING:
+    import argparse
+
+_HEADER = ("device", "stretch", "span", "compute", "exposed comm", "exposed copy", "idle", "idle %")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print each device and its steps."""
+    devices = _ledgers(options)
+    if options.json:
+        put_json([device.model_dump(mode="json") for device in devices])
+        return 0
+    rows = []
+    for device in devices:
+        rows.append([str(device.device), "whole", *_parts(device)])
+        if len(device.steps) > 1:
+            rows += [["", step.name, *_parts(step)] for step in device.steps]
+    put_table(_HEADER, rows, right=range(2, 8))
+    for device in devices:
+        split = sorted(device.compute_by_category.items(), key=lambda item: (-item[1], item[0]))
+        text = ", ".join(f"{name} {format_ns(ns)} ({format_pct(pct(ns, device.span_ns))})" for name, ns in split)
+        say(f"device {device.device} compute by category: {text or 'none'}")
+    if not devices:
+        say("no GPU activity in this trace")
+    return 0
+
+
+def _ledgers(options: argparse.Namespace) -> list[DeviceLedger]:
+    folder = run_folder(options.source)
+    if folder is not None:
+        return store.read_artifact(folder / store.LEDGER, LedgerFile).devices
+    return prepare_trace(options.source, steps=options.steps).workload.ledgers
+
+
+def _parts(part: LedgerParts) -> list[str]:
+    times = (part.span_ns, part.compute_ns, part.exposed_comm_ns, part.exposed_copy_ns, part.idle_ns)
+    return [*map(format_ns, times), format_pct(pct(part.idle_ns, part.span_ns))]

@@ -1,0 +1,54 @@
+"""``ops``: the op groups as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooftrace.cli.output import put_json, put_table, say
+from rooftrace.cli.source import prepare_trace, run_folder
+from rooftrace.contracts import store
+from rooftrace.contracts.tables import OPS, read_csv, write_csv
+from rooftrace.units import format_ns
+
+if TYPE_CHECKING:
+    import argparse
+
+_HEADER = ("id", "op", "category", "count", "kernel time", "bound", "efficiency", "shapes")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the groups with most kernel time."""
+    rows = _rows(options)
+    shown = rows[: options.limit]
+    if options.json:
+        put_json(shown)
+        return 0
+    put_table(_HEADER, [_line(row) for row in shown], right=(3, 4, 6))
+    rest = len(rows) - len(shown)
+    if rest:
+        say(f"{rest} more groups; use --limit")
+    return 0
+
+
+def _rows(options: argparse.Namespace) -> list[dict[str, str]]:
+    folder = run_folder(options.source)
+    if folder is not None:
+        return read_csv(store.read_bytes(folder / store.OPS).decode("utf-8"))
+    from rooftrace.workflow.rows import op_rows
+
+    prepared = prepare_trace(options.source, platform=options.platform, steps=options.steps)
+    return read_csv(write_csv(OPS, op_rows(prepared.workload)))
+
+
+def _line(row: dict[str, str]) -> list[str]:
+    efficiency = f"{float(row['efficiency_pct']):.1f} %" if row["efficiency_pct"] else "-"
+    return [
+        row["id"],
+        row["name"],
+        row["category"],
+        row["count"],
+        format_ns(int(row["kernel_ns"])),
+        row["bound"] or "-",
+        efficiency,
+        row["shapes"] if row["shapes"] != "null" else row["unmodelled"],
+    ]

@@ -1,0 +1,164 @@
+"""What a check is, how checks are found, and running them in order."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rooftrace.contracts import store
+from rooftrace.contracts.evidence import ManifestFile
+from rooftrace.contracts.tables import read_csv
+from rooftrace.errors import InputError, RooftraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pydantic import BaseModel
+
+CHECKS: dict[str, type[Check]] = {}
+
+
+class Check:
+    """A rule about one kind of file; a subclass registers itself under its class name."""
+
+    file: str = ""  # the file it is about, relative to the run
+    requires: tuple[str, ...] = ()  # codes that must have passed
+
+    def __init_subclass__(cls) -> None:
+        if cls.__name__ in CHECKS:
+            raise ValueError(f"{cls.__name__} is registered by {CHECKS[cls.__name__].__module__} already")
+        CHECKS[cls.__name__] = cls
+
+    @staticmethod
+    def check(files: Files) -> Iterator[str]:
+        """Yield `place: what is wrong` for each violation."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One violation of one check."""
+
+    code: str
+    text: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.text}: {self.message}"
+
+    def as_dict(self) -> dict[str, str]:
+        """The problem for machines."""
+        return {"code": self.code, "where": self.text, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Outcome of checking a run."""
+
+    checks: int
+    problems: list[Problem]
+
+
+@dataclass(slots=True, kw_only=True)
+class Files:
+    """The files of a run, read once each and only when a check asks for them."""
+
+    run: Path
+    _bytes: dict[str, bytes] = field(default_factory=dict)
+    _models: dict[str, BaseModel] = field(default_factory=dict)
+    _tables: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+
+    def raw(self, path: str) -> bytes:
+        """Content of a file; `InputError` if it is missing."""
+        if path not in self._bytes:
+            self._bytes[path] = store.read_bytes(self.run / path)
+        return self._bytes[path]
+
+    def exists(self, path: str) -> bool:
+        """Whether the run has the file."""
+        return (self.run / path).is_file()
+
+    def model(self, path: str) -> BaseModel:
+        """Checked content of a JSON artifact."""
+        if path not in self._models:
+            model = store.model_of(store.schema_name_of(path) or "")
+            if model is None:
+                raise InputError(f"`{path}` has no schema")
+            self._models[path] = store.read_artifact(self.run / path, model)
+        return self._models[path]
+
+    def manifest(self) -> ManifestFile:
+        """The run's manifest."""
+        manifest = self.model(store.MANIFEST)
+        if not isinstance(manifest, ManifestFile):
+            raise InputError("the manifest has another type")
+        return manifest
+
+    def table(self, path: str) -> list[dict[str, str]]:
+        """Rows of a CSV artifact."""
+        if path not in self._tables:
+            self._tables[path] = read_csv(self.raw(path).decode("utf-8", "replace"))
+        return self._tables[path]
+
+    def paths(self) -> list[str]:
+        """Paths the manifest lists."""
+        return [entry.path for entry in self.manifest().files]
+
+
+def load_checks() -> dict[str, type[Check]]:
+    """All checks, in order of their codes."""
+    package = importlib.import_module("rooftrace.validators")
+    for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
+        importlib.import_module(f"rooftrace.validators.{module}")
+    return dict(sorted(CHECKS.items()))
+
+
+def check_run(run: Path, only: str | None = None) -> Result:
+    """Run every check (or those about one file); a check whose requirement failed is left out."""
+    files = Files(run=run)
+    checks = load_checks()
+    if only is not None and not files.exists(only):
+        raise InputError(f"`{only}` is missing from `{run}`", hint="Paths are relative to the run's folder")
+    problems: list[Problem] = []
+    failed: set[str] = set()
+    done = 0
+    for code, check in _in_order(checks):
+        if failed & set(check.requires):
+            failed.add(code)
+            continue
+        found = [
+            Problem(code=code, text=text, message=(check.__doc__ or "").strip())
+            for text in _texts(check, files)
+            if only is None or text.startswith((only, only.rsplit("/", 1)[-1]))
+        ]
+        done += 1
+        if found:
+            failed.add(code)
+            problems += found
+    return Result(checks=done, problems=problems)
+
+
+def _in_order(checks: dict[str, type[Check]]) -> list[tuple[str, type[Check]]]:
+    """Required checks first, else by code."""
+    ordered: dict[str, type[Check]] = {}
+
+    def add(code: str) -> None:
+        if code in ordered:
+            return
+        for needed in checks[code].requires:
+            add(needed)
+        ordered[code] = checks[code]
+
+    for code in checks:
+        add(code)
+    return list(ordered.items())
+
+
+def _texts(check: type[Check], files: Files) -> list[str]:
+    try:
+        return list(check.check(files))
+    except RooftraceError as error:
+        return list(error.details) or [error.what]

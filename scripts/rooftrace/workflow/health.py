@@ -1,0 +1,273 @@
+"""Trace health: what a reader must know before trusting the numbers, found by looking, not from header flags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from rooftrace.calltree import Link, Work
+from rooftrace.contracts.report import Health, HealthNote
+from rooftrace.trace import Kind
+from rooftrace.units import format_count, format_ns, format_pct, pct
+from rooftrace.workflow.options import launches_per_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooftrace.analyzers import Workload
+    from rooftrace.trace import FileFacts
+    from rooftrace.workflow.prepare import Prepared
+
+Severity = Literal["info", "limit", "severe"]
+_ORDER: dict[str, int] = {"severe": 0, "limit": 1, "info": 2}
+# A kernel may seem to precede its launch by the jitter between two clocks.
+_CLOCK_JITTER_NS = 5_000
+_FEW_KERNELS = 20
+_WARM_UP_FACTOR = 1.5
+
+
+def assess(prepared: Prepared, facts: FileFacts) -> Health:
+    """Verdict and notes, the most severe first."""
+    workload = prepared.workload
+    notes = [
+        *_file_notes(workload, facts),
+        *_gpu_notes(workload),
+        *_link_notes(workload),
+        *_duration_notes(prepared),
+        *_step_notes(workload),
+        *_recording_notes(workload),
+        *_platform_notes(prepared),
+    ]
+    notes.sort(key=lambda note: _ORDER[note.severity])
+    severities = {note.severity for note in notes}
+    verdict: Literal["good", "limited", "unusable"] = "good"
+    if severities & {"limit", "severe"}:
+        verdict = "unusable" if "severe" in severities else "limited"
+    return Health(
+        verdict=verdict,
+        notes=notes,
+        recovered=sum(workload.trace.repaired.counts.values()),
+        dropped=sum(workload.trace.dropped.counts.values()),
+    )
+
+
+def _note(code: str, severity: Severity, text: str, count: int | None = None) -> HealthNote:
+    return HealthNote(code=code, text=text, count=count, severity=severity)
+
+
+def _file_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
+    trace = workload.trace
+    if facts.truncated:
+        yield _note(
+            "truncated",
+            "limit",
+            f"The file is cut short ({facts.truncated}); the {format_count(trace.event_count)} intact events "
+            "before are analysed.",
+        )
+    if len(facts.members) > 1:
+        yield _note(
+            "several_traces",
+            "info",
+            f"The archive holds {len(facts.members)} traces; `{facts.member}` is analysed. "
+            "Unpack it to analyse the others.",
+            len(facts.members),
+        )
+    for code, verb, tally in (
+        ("repaired", "repaired", trace.repaired),
+        ("dropped", "dropped", trace.dropped),
+    ):
+        for reason, count in sorted(tally.counts.items()):
+            offset = tally.first_offset.get(reason)
+            where = f", the first at byte {offset}" if offset is not None else ""
+            yield _note(code, "limit", f"{format_count(count)} events {verb}: {reason}{where}.", count)
+    if workload.tree.clamped:
+        yield _note(
+            "host_overlap",
+            "info",
+            f"{format_count(workload.tree.clamped)} host events end after the event they began in; they are cut there.",
+            workload.tree.clamped,
+        )
+
+
+def _gpu_notes(workload: Workload) -> Iterator[HealthNote]:
+    trace, count = workload.trace, int(workload.activities.row.size)
+    if count == 0:
+        yield _no_gpu_note(workload)
+    elif count < _FEW_KERNELS:
+        yield _note("few_gpu_events", "info", f"Only {count} GPU events: too few to speak for a workload.", count)
+    overhead = trace.of_kind(Kind.OVERHEAD)
+    if overhead.size:
+        total = int(trace.dur[overhead].sum())
+        yield _note(
+            "profiler_overhead",
+            "info",
+            f"The profiler itself recorded {format_ns(total)} of overhead in {overhead.size} events.",
+            int(overhead.size),
+        )
+
+
+def _no_gpu_note(workload: Workload) -> HealthNote:
+    trace = workload.trace
+    launches = _launch_rows(workload)
+    captures = any("BeginCapture" in trace.names[code] for code in np.unique(workload.tree.name).tolist())
+    if captures:
+        text = "No GPU events: the trace covers the capture of a graph, not its replay."
+    elif launches.size:
+        text = (
+            f"{format_count(launches.size)} kernel launches but no GPU events: the GPU activity was lost "
+            "(driver and profiler versions, or a missing ProfilerActivity.CUDA)."
+        )
+    elif trace.header.get("deviceProperties"):
+        text = "A GPU is listed but neither launches nor GPU events were recorded: profile with ProfilerActivity.CUDA."
+    else:
+        text = "No GPU events: a run on the CPU, or a profile without ProfilerActivity.CUDA."
+    return _note("no_gpu_events", "severe" if launches.size and not captures else "limit", text, int(launches.size))
+
+
+def _launch_rows(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Rows of calls that launch a kernel or a graph."""
+    trace = workload.trace
+    rows = trace.of_kind(Kind.RUNTIME, Kind.DRIVER)
+    codes = np.unique(trace.name[rows])
+    launching = [c for c in codes.tolist() if "Launch" in trace.names[c] and "HostFunc" not in trace.names[c]]
+    return rows[np.isin(trace.name[rows], launching)]
+
+
+def _link_notes(workload: Workload) -> Iterator[HealthNote]:
+    activities, trace = workload.activities, workload.trace
+    total = int(activities.dur.sum())
+    for link, code, severity, text in (
+        (
+            Link.CARRY_IN,
+            "carry_in",
+            "info",
+            "were launched before the recorded window; they count in the ledger and are not rated",
+        ),
+        (
+            Link.LOST,
+            "lost_launch",
+            "limit",
+            "have no recorded launch; they count in the ledger and have no op",
+        ),
+    ):
+        mine = activities.link == int(link)
+        if mine.any():
+            share = format_pct(pct(int(activities.dur[mine].sum()), total))
+            yield _note(
+                code,
+                severity,  # type: ignore[arg-type]
+                f"{format_count(mine.sum())} of {format_count(activities.row.size)} GPU events "
+                f"({share} of GPU time) {text}.",
+                int(mine.sum()),
+            )
+    rows = _launch_rows(workload)
+    known = trace.correlation[trace.of_kind(Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)]
+    lonely = rows[~np.isin(trace.correlation[rows], known)]
+    if activities.row.size and lonely.size:
+        yield _note(
+            "launch_without_kernel",
+            "limit" if lonely.size > rows.size // 100 else "info",
+            f"{format_count(lonely.size)} of {format_count(rows.size)} kernel launches have no GPU event: "
+            "their kernels were captured into a graph, ran after the window, or were lost.",
+            int(lonely.size),
+        )
+    yield from _graph_note(workload, total)
+    yield from _clock_note(workload)
+
+
+def _graph_note(workload: Workload, total: int) -> Iterator[HealthNote]:
+    activities = workload.activities
+    if activities.graph.any():
+        share = pct(int(activities.dur[activities.graph].sum()), total)
+        yield _note(
+            "graph_replay",
+            "limit",
+            f"{format_pct(share)} of GPU time is replayed from graphs ({format_count(activities.graph.sum())} events): "
+            "it has kernel names but no ops and no shapes.",
+            int(activities.graph.sum()),
+        )
+
+
+def _clock_note(workload: Workload) -> Iterator[HealthNote]:
+    activities = workload.activities
+    linked = np.flatnonzero(activities.link == int(Link.CORRELATION))
+    early = activities.start[linked] < workload.tree.start[activities.launch[linked]] - _CLOCK_JITTER_NS
+    if early.any():
+        yield _note(
+            "clock",
+            "limit",
+            f"{format_count(early.sum())} kernels start before their launch: host and GPU clocks disagree.",
+            int(early.sum()),
+        )
+
+
+def _duration_notes(prepared: Prepared) -> Iterator[HealthNote]:
+    found = prepared.quarantined
+    if found:
+        raw, counted = sum(q.raw_ns for q in found), sum(q.counted_ns for q in found)
+        yield _note(
+            "impossible_duration",
+            "limit",
+            f"{len(found)} GPU events have impossible durations ({format_ns(raw)} recorded); "
+            f"totals count {format_ns(counted)} of them.",
+            len(found),
+        )
+
+
+def _step_notes(workload: Workload) -> Iterator[HealthNote]:
+    steps = workload.steps
+    if not workload.activities.row.size:
+        return
+    if steps.source == "whole trace":
+        yield _note(
+            "no_steps",
+            "info",
+            "No step markers and no repeating kernel sequence: the whole trace is one step.",
+        )
+        return
+    launched = launches_per_step(steps)
+    empty = launched.count(0)
+    if empty and len(launched) > 1:
+        yield _note("empty_steps", "limit", f"{empty} of {len(launched)} steps launched no GPU work.", empty)
+    spans = [step.span_ns for step in workload.ledgers[0].steps if step.name != "before first step"]
+    if len(spans) > 2 and spans[0] > _WARM_UP_FACTOR * float(np.median(spans[1:])):
+        ratio = spans[0] / float(np.median(spans[1:]))
+        yield _note(
+            "warm_up",
+            "limit",
+            f"The first step takes {ratio:.1f} times the median of the others: it still warms up; "
+            f"use `--steps 1-{len(spans) - 1}`.",
+        )
+
+
+def _recording_notes(workload: Workload) -> Iterator[HealthNote]:
+    trace = workload.trace
+    ops = (trace.kind == int(Kind.CPU_OP)).any()
+    if not ops:
+        yield _note("no_ops", "limit", "No host ops recorded: kernels are reported by name only.")
+    elif not (trace.inputs >= 0).any():
+        flag = " although its header says so" if trace.header.get("record_shapes") else ""
+        yield _note(
+            "no_shapes",
+            "limit",
+            f"No input shapes recorded{flag}: kernels cannot be rated. Profile with record_shapes=True.",
+        )
+    if ops and not (trace.kind == int(Kind.PYTHON)).any():
+        flag = " although its header says so" if trace.header.get("with_stack") else ""
+        yield _note(
+            "no_stacks",
+            "info",
+            f"No Python stacks recorded{flag}: modules and source lines are unknown. Profile with with_stack=True.",
+        )
+
+
+def _platform_notes(prepared: Prepared) -> Iterator[HealthNote]:
+    choice = prepared.choice
+    if not (prepared.workload.activities.work == int(Work.COMPUTE)).any():
+        return
+    if choice.platform is None:
+        reason = f" ({choice.warning})" if choice.warning else ""
+        yield _note("unknown_gpu", "limit", f"The GPU is unknown{reason}: no roofline. Name it with --platform.")
+    elif choice.warning:
+        yield _note("platform_mismatch", "limit", f"{choice.warning}.".replace("..", "."))

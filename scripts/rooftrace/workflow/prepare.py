@@ -1,0 +1,150 @@
+"""From a trace to a workload: link, group, divide and rate it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rooftrace import calltree, platforms, roofline
+from rooftrace.analyzers import Workload
+from rooftrace.calltree import Link, Quarantined
+from rooftrace.contracts.base import Category
+from rooftrace.ledger import device_ledgers
+from rooftrace.ledger.parts import Timeline
+from rooftrace.trace import GPU_KINDS
+from rooftrace.workflow.options import AnalyzeOptions, select_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooftrace.calltree import Activities, OpGroup, Steps
+    from rooftrace.contracts.ledger import DeviceLedger
+    from rooftrace.platforms import Platform
+    from rooftrace.trace import Trace
+
+CATEGORIES: tuple[str, ...] = tuple(Category.__args__)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformChoice:
+    """The GPU a run is rated against and how it was found."""
+
+    platform: Platform | None
+    how: str
+    warning: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A workload and what was noticed while preparing it."""
+
+    workload: Workload
+    choice: PlatformChoice
+    quarantined: tuple[Quarantined, ...]
+
+
+def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
+    """Everything an analyzer needs, from the columns of a trace."""
+    choice = choose_platform(trace, options.platform)
+    tree = calltree.build_tree(trace)
+    activities = calltree.collect_activities(trace, tree)
+    quarantined = calltree.quarantine(activities, trace.names)
+    context = calltree.build_context(trace, tree)
+    steps = calltree.find_steps(trace, tree, activities)
+    activities, steps = select_steps(activities, steps, options.steps)
+    groups = calltree.group_ops(trace, tree, context, activities)
+    ratings = _rate_all(groups, activities, choice.platform)
+    workload = Workload(
+        trace=trace,
+        tree=tree,
+        context=context,
+        activities=activities,
+        steps=steps,
+        groups=groups,
+        ratings=ratings,
+        op_ids=[f"op{number}" for number in range(1, len(groups) + 1)],
+        platform=choice.platform,
+        ledgers=_ledgers(activities, groups, steps),
+    )
+    return Prepared(workload=workload, choice=choice, quarantined=quarantined)
+
+
+def _rate_all(
+    groups: Sequence[OpGroup], activities: Activities, platform: Platform | None
+) -> list[roofline.Rating | roofline.Unrated]:
+    floor = roofline.latency_floor(platform, activities) if platform is not None else 0
+    return [roofline.rate(group, activities, platform, floor) for group in groups]
+
+
+def _ledgers(activities: Activities, groups: Sequence[OpGroup], steps: Steps) -> list[DeviceLedger]:
+    codes = {name: code for code, name in enumerate(CATEGORIES)}
+    category = np.full(activities.row.size, codes["generic"], dtype=np.int64)
+    for group in groups:
+        category[group.activities] = codes[group.category]
+    timelines = []
+    for device in np.unique(activities.device).tolist():
+        mine = activities.device == device
+        timelines.append(
+            Timeline(
+                device=device,
+                start=activities.start[mine],
+                end=activities.end[mine],
+                work=activities.work[mine],
+                category=category[mine],
+                step=steps.of_activity[mine],
+                carry_in=activities.link[mine] == int(Link.CARRY_IN),
+            )
+        )
+    window = int(steps.end.max() - steps.start.min()) if steps.annotated and steps.start.size else None
+    return device_ledgers(timelines, CATEGORIES, steps.names, window)
+
+
+def choose_platform(trace: Trace, wanted: str | None) -> PlatformChoice:
+    """The platform asked for, else the one the device properties of the busiest device tell."""
+    facts = device_facts(trace)
+    if wanted is not None:
+        platform = platforms.load_platform(wanted)
+        return PlatformChoice(
+            platform=platform, how="option", warning=platforms.mismatch(platform, facts) if facts else None
+        )
+    if facts is None:
+        return PlatformChoice(platform=None, how="none", warning=None)
+    detection = platforms.detect(facts)
+    return PlatformChoice(platform=detection.platform, how=detection.how, warning=detection.warning)
+
+
+def device_facts(trace: Trace) -> platforms.DeviceFacts | None:
+    """Properties of the device with most GPU events; None where the trace lists no devices."""
+    properties = device_properties(trace)
+    if not properties:
+        return None
+    busy = trace.device[trace.of_kind(*GPU_KINDS)]
+    busy = busy[busy >= 0]
+    device = int(np.bincount(busy).argmax()) if busy.size else 0
+    chosen = properties.get(device) or properties[min(properties)]
+    return platforms.DeviceFacts(
+        name=str(chosen.get("name") or ""),
+        compute_major=_int(chosen.get("computeMajor")),
+        compute_minor=_int(chosen.get("computeMinor")),
+        num_units=_int(chosen.get("numSms")),
+        memory_bytes=_int(chosen.get("totalGlobalMem")),
+    )
+
+
+def device_properties(trace: Trace) -> dict[int, dict[str, Any]]:
+    """Device properties of the header, by device id."""
+    listed = trace.header.get("deviceProperties")
+    if not isinstance(listed, list):
+        return {}
+    found: dict[int, dict[str, Any]] = {}
+    for position, entry in enumerate(listed):
+        if isinstance(entry, dict):
+            identity = _int(entry.get("id"))
+            found[position if identity is None else identity] = entry
+    return found
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

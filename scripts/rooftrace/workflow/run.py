@@ -1,0 +1,148 @@
+"""The whole job without a model: a trace in, a run folder with all evidence and the report out."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rooftrace import __version__, roofline
+from rooftrace.analyzers import compute, idle, multi_kernel
+from rooftrace.contracts import store
+from rooftrace.contracts.evidence import AnalyzerEvidence, FindingEvidence, ManifestFile, RunFile
+from rooftrace.contracts.ledger import LedgerFile
+from rooftrace.contracts.tables import GAPS, KERNELS, OPS, write_csv
+from rooftrace.errors import UsageError
+from rooftrace.trace import load
+from rooftrace.workflow import facts as trace_facts
+from rooftrace.workflow import health, rows
+from rooftrace.workflow.options import AnalyzeOptions
+from rooftrace.workflow.prepare import prepare_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooftrace.analyzers import Workload
+    from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.trace import FileFacts
+    from rooftrace.workflow.prepare import Prepared
+
+_DEFAULT = AnalyzeOptions()
+
+
+def analyze(trace: Path, run: Path, options: AnalyzeOptions = _DEFAULT) -> Path:
+    """Analyse a trace and write its run folder; returns the path of `analysis.md`.
+
+    The folder appears whole or not at all. One that is there already is replaced only if it is a run.
+    """
+    refuse_foreign_folder(run)
+    columns, facts = load(trace, options.progress)
+    prepared = prepare_workload(columns, options)
+    with _new_folder(run) as folder:
+        write_evidence(folder, prepared, facts)
+        write_report(folder)
+    return run / store.ANALYSIS
+
+
+def write_evidence(run: Path, prepared: Prepared, facts: FileFacts) -> None:
+    """Write manifest, tables, ledger and the evidence of every analyzer whose condition holds."""
+    workload = prepared.workload
+    head: dict[str, Any] = {"tool_version": __version__, "source_sha256": facts.sha256}
+    files = {
+        store.LEDGER: store.to_json(LedgerFile(devices=workload.ledgers, **head)),
+        store.OPS: write_csv(OPS, rows.op_rows(workload)).encode(),
+        store.KERNELS: write_csv(KERNELS, rows.kernel_rows(workload)).encode(),
+        store.GAPS: write_csv(GAPS, rows.gap_rows(workload)).encode(),
+    }
+    evidence = [
+        AnalyzerEvidence(analyzer=name, summary=summary, findings=findings, **head)  # type: ignore[arg-type]
+        for name, (summary, findings) in run_analyzers(workload).items()
+    ]
+    files |= {store.evidence_path(item.analyzer): store.to_json(item) for item in evidence}
+    manifest = ManifestFile(
+        trace=trace_facts.trace_info(workload, facts),
+        health=health.assess(prepared, facts),
+        platform=trace_facts.platform_info(workload, prepared.choice),
+        coverage=roofline.coverage(workload.activities, workload.groups, workload.ratings),
+        cpu_ops=trace_facts.top_host_ops(workload),
+        analyzers=[item.analyzer for item in evidence],
+        files=_listed(files),
+        **head,
+    )
+    for path, data in files.items():
+        store.write_bytes(run / path, data)
+    store.write_bytes(run / store.MANIFEST, store.to_json(manifest))
+
+
+def run_analyzers(
+    workload: Workload,
+) -> dict[str, tuple[dict[str, EvidenceValue], list[FindingEvidence]]]:
+    """Every analyzer that has something to look at, with its summary and findings."""
+    results = dict(compute.analyze(workload))
+    for name, module in (("idle", idle), ("multi_kernel", multi_kernel)):
+        summary, findings = module.analyze(workload)
+        if findings:
+            results[name] = (summary, findings)
+    return results
+
+
+def write_report(run: Path) -> None:
+    """Assemble the report from the run's files and list what was written in the manifest."""
+    from rooftrace.report.assemble import write
+
+    written = write(run)
+    manifest = store.read_artifact(run / store.MANIFEST, ManifestFile)
+    kept = {entry.path: entry for entry in manifest.files if (run / entry.path).is_file()}
+    kept |= {entry.path: entry for entry in _listed({path: store.read_bytes(run / path) for path in written})}
+    files = [kept[path] for path in sorted(kept)]
+    store.write_bytes(run / store.MANIFEST, store.to_json(manifest.model_copy(update={"files": files})))
+
+
+def _listed(files: dict[str, bytes]) -> list[RunFile]:
+    return [
+        RunFile(path=path, sha256=store.sha256(data), schema_name=store.schema_name_of(path))
+        for path, data in sorted(files.items())
+    ]
+
+
+def refuse_foreign_folder(run: Path) -> None:
+    """`UsageError` if the folder exists and is not a run, so that nothing of a user's is ever replaced."""
+    if not run.exists():
+        return
+    if not run.is_dir():
+        raise UsageError(f"`{run}` exists and is not a folder", hint="Give another folder with -o")
+    if any(run.iterdir()) and not (run / store.MANIFEST).is_file():
+        raise UsageError(
+            f"`{run}` exists and is not a run of rooftrace; nothing was written",
+            hint="Give an empty or new folder with -o",
+        )
+
+
+@contextmanager
+def _new_folder(run: Path) -> Iterator[Path]:
+    """A temporary folder beside the run that takes its place when all is written, and vanishes otherwise."""
+    try:
+        run.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{run.name}.", dir=run.parent))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to `{run.parent}`: {error.strerror}", hint="Give a folder you may write to with -o"
+        ) from None
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        _replace(run, temporary)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _replace(run: Path, new: Path) -> None:
+    if run.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{run.name}.old.", dir=run.parent))
+        run.rename(old / "run")
+        new.rename(run)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        new.rename(run)
