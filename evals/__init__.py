@@ -1,0 +1,1 @@
+"""Checks of the product from outside: simulated runs whose truth is known."""
