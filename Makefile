@@ -1,0 +1,30 @@
+# Names for the commands; everything here can be run by hand, and CI runs nothing else.
+
+PYTHON ?= python3
+TOOLS = PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$$($(PYTHON) tests/run.py --print-python)"
+
+.PHONY: all lint types test format gen gen-check bench
+
+all:
+	$(PYTHON) tests/run.py
+
+lint:
+	$(PYTHON) tests/run.py --only lint
+
+types:
+	$(PYTHON) tests/run.py --only types
+
+test:
+	$(PYTHON) tests/run.py --only tests
+
+format:
+	$(TOOLS) -m ruff format --no-cache .
+
+gen:
+	$(TOOLS) -m rooftrace.contracts.generate
+
+gen-check:
+	$(PYTHON) tests/run.py --only schemas
+
+bench:
+	$(TOOLS) -m benchmarks
