@@ -73,7 +73,7 @@ EvidenceValue = int | float | str | bool
 class Record(BaseModel):
     """A part of an artifact: unknown fields are refused, values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Artifact(Record):
