@@ -1,0 +1,34 @@
+"""One colour a category and part, the same in every plot.
+
+For light ground; lightness differs as well as hue, for eyes that mix up red and green.
+"""
+
+from __future__ import annotations
+
+COLOURS = {
+    "gemm": "#1f5fa8",
+    "attention": "#5b3f99",
+    "moe": "#8c5fc0",
+    "convolution": "#2a86c9",
+    "elementwise": "#2f8f5b",
+    "memory": "#6f9c33",
+    "optimizer": "#8f8b1f",
+    "quantization": "#4f6f27",
+    "reduction": "#1d8f8f",
+    "normalization": "#37938b",
+    "triton": "#a0527a",
+    "generic": "#8a6d4b",
+    "embedding": "#a3743f",
+    "sort": "#6b4f3a",
+    "ssm": "#b05f9c",
+    "compute": "#1f5fa8",
+    "exposed_comm": "#c9640f",
+    "exposed_copy": "#c23b3b",
+    "idle": "#c9cdd2",
+}
+OTHER = "#555b63"
+
+
+def colour_of(slug: str) -> str:
+    """Colour of a category or part; one grey for what has none."""
+    return COLOURS.get(slug, OTHER)

@@ -1,0 +1,81 @@
+"""The only ways by which a string from a trace enters Markdown.
+
+``Safe`` marks text that has been through one of them; the template environment escapes every other string
+by itself. Whatever comes out is one line, at most ``LIMIT`` characters of content, and holds neither a
+comment marker nor a citation.
+"""
+
+from __future__ import annotations
+
+import re
+
+LIMIT = 120
+
+_SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]+")
+_SPECIAL = re.compile(r"([\\`*\[\]|~])")
+# An underscore inside a word is no emphasis, and names are full of them.
+_EMPHASIS = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_BLOCK_START = re.compile(r"^(#{1,6}|[-+>=]|\d+[.)])(?=\s|$|[-=])")
+_BACKTICKS = re.compile(r"`+")
+_NOT_TOKEN = re.compile(r"[^A-Za-z0-9_.:/+-]+")
+_BROKEN = (("<!--", "<! --"), ("-->", "-- >"), ("{{", "{ {"), ("}}", "} }"), ("{%", "{ %"), ("%}", "% }"))
+
+
+class Safe(str):
+    """Markdown that may be written as it is."""
+
+    __slots__ = ()
+
+
+# A quantity that is not known; it is never shown as zero.
+UNKNOWN = Safe("-")
+
+
+def one_line(text: str, limit: int = LIMIT) -> str:
+    """`text` without line ends, control characters and overlong tails."""
+    flat = _SPACE.sub(" ", text).strip()
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def tail(text: str, limit: int) -> str:
+    """The end of a path, which tells more than its beginning."""
+    flat = one_line(text, 10_000)
+    return flat if len(flat) <= limit else "…" + flat[1 - limit :]
+
+
+def md(text: str, limit: int = LIMIT) -> Safe:
+    """Text as Markdown that shows it literally, also inside a table cell."""
+    flat = _SPECIAL.sub(r"\\\1", one_line(text, limit))
+    flat = _EMPHASIS.sub(r"\\_", flat)
+    flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    flat = flat.replace("{{", "{ {").replace("}}", "} }").replace("{%", "{ %").replace("%}", "% }")
+    return Safe(_BLOCK_START.sub(r"\\\1", flat))
+
+
+def code(text: str, limit: int = LIMIT) -> Safe:
+    """Inline code that shows `text`; backticks in it get a longer fence, bars are escaped for tables."""
+    flat = one_line(text, limit)
+    for marker, broken in _BROKEN:
+        flat = flat.replace(marker, broken)
+    if not flat:
+        return UNKNOWN
+    fence = "`" * (max((len(run) for run in _BACKTICKS.findall(flat)), default=0) + 1)
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return Safe(f"{fence}{pad}{flat.replace('|', chr(92) + '|')}{pad}{fence}")
+
+
+def prose(text: str) -> Safe:
+    """Paragraphs whose values are escaped already; here they lose what could close a marker or open a block."""
+    for marker, broken in _BROKEN[:2]:
+        text = text.replace(marker, broken)
+    return Safe("\n\n".join(_BLOCK_START.sub(r"\\\1", one_line(part, 4_000)) for part in text.split("\n\n")))
+
+
+def points(text: str) -> Safe:
+    """Paragraphs as the first line of a list item and items below it."""
+    return Safe(prose(text).replace("\n\n", "\n  - "))
+
+
+def token(text: str) -> Safe:
+    """An attribute value of a marker: letters, digits and ``_.:/+-`` only."""
+    return Safe(_NOT_TOKEN.sub("_", text).replace("--", "_") or "_")

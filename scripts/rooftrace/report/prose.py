@@ -1,0 +1,110 @@
+"""Words for findings: knowledge patterns chosen by the evidence, with the evidence's numbers filled in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from rooftrace.contracts.pattern import PatternFile
+from rooftrace.contracts.report import Finding
+from rooftrace.contracts.store import json_path
+from rooftrace.errors import CheckFailed
+from rooftrace.pack import KNOWLEDGE
+from rooftrace.report.values import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.contracts.evidence import FindingEvidence
+
+# Used where a finding names no pattern.
+_FALLBACK = {"measured": "default", "modelled": "default", "upper_bound": "unrated"}
+
+
+class Knowledge:
+    """Patterns by analyzer and id, each file read once and only when cited."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, str], PatternFile] = {}
+
+    def pattern(self, analyzer: str, name: str) -> PatternFile:
+        """The pattern, or `CheckFailed` naming the file that is missing or wrong."""
+        key = (analyzer, name)
+        if key not in self._read:
+            self._read[key] = _read_pattern(analyzer, name)
+        return self._read[key]
+
+
+def _read_pattern(analyzer: str, name: str) -> PatternFile:
+    path = KNOWLEDGE / "patterns" / analyzer / f"{name}.json"
+    try:
+        return PatternFile.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise CheckFailed(
+            f"pattern `{name}` of analyzer `{analyzer}` is not among the knowledge patterns",
+            hint="The run comes from another version of rooftrace: analyze the trace again",
+        ) from None
+    except ValidationError as error:
+        details = [f"{path.name}::{json_path(e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
+        raise CheckFailed(
+            f"pattern `{name}` of analyzer `{analyzer}` does not match its schema", details=details
+        ) from None
+
+
+def write_finding(found: FindingEvidence, *, analyzer: str, rank: int, knowledge: Knowledge) -> Finding:
+    """A finding with words: the pattern of highest priority writes, the others add their action."""
+    names = found.patterns or [_FALLBACK[found.kind]]
+    patterns = [knowledge.pattern(analyzer, name) for name in names]
+    patterns.sort(key=lambda pattern: (-pattern.priority, pattern.id))
+    writer, others = patterns[0], patterns[1:]
+    values = citable(found, analyzer)
+
+    def words(pattern: PatternFile, field: str) -> str:
+        return fill(getattr(pattern, field), values, where=f"pattern `{analyzer}/{pattern.id}`")
+
+    resolution = [words(writer, "resolution")]
+    # Priority 0 is what is said when nothing better is known: it adds nothing to a specific pattern.
+    resolution += [f"Also: {words(other, 'action')}" for other in others if other.priority > 0]
+    if writer.cannot_see:
+        resolution.append(f"Not visible in a trace: {words(writer, 'cannot_see')}")
+    return Finding(
+        **{name: getattr(found, name) for name in _COPIED},
+        rank=rank,
+        patterns=[pattern.id for pattern in patterns],
+        title=words(writer, "title"),
+        insight=words(writer, "insight"),
+        action=words(writer, "action"),
+        reasoning=words(writer, "reasoning"),
+        resolution="\n\n".join(resolution),
+        verify=words(writer, "verify"),
+    )
+
+
+_COPIED = (
+    "id",
+    "tier",
+    "category",
+    "score",
+    "score_basis",
+    "gpu_time_score",
+    "kind",
+    "members",
+    "evidence",
+    "confidence",
+)
+
+
+def citable(found: FindingEvidence, analyzer: str) -> Mapping[str, EvidenceValue]:
+    """What a pattern may cite of a finding: its evidence and what identifies it."""
+    return {
+        **found.evidence,
+        "category": found.category,
+        "analyzer": analyzer,
+        "kind": found.kind,
+        "subject": found.subject,
+        "score_low_pct": found.score.low,
+        "score_mid_pct": found.score.mid,
+        "score_high_pct": found.score.high,
+    }

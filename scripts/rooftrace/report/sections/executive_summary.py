@@ -1,0 +1,72 @@
+"""The whole report on half a page: what bounds the run, how much each part takes, how steps differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooftrace.report.cells import Cell, ns, pct, share
+from rooftrace.report.markdown import Safe, code
+from rooftrace.report.view import PARTS, by_time, part_ns
+
+if TYPE_CHECKING:
+    from rooftrace.contracts.ledger import StepLedger
+    from rooftrace.report.view import View
+
+STEPS_SHOWN = 12
+_EDGE = 5
+
+
+def context(view: View) -> dict[str, object]:
+    """Parts of the span, the bounds of rated kernels, steps and the first finding."""
+    report, totals = view.report, view.totals
+    others = [(part, totals.parts[part]) for part in PARTS if part != totals.bounding]
+    others.sort(key=lambda item: -item[1])
+    rated = sum(view.time_by_bound.values())
+    steps = shown_steps(view.steps.rows) if view.steps else []
+    return {
+        "bounding": totals.bounding,
+        "bounding_ns": totals.parts[totals.bounding],
+        "others": [(part, share(time, totals.span_ns)) for part, time in others],
+        "shares": {part: share(totals.parts[part], totals.span_ns) for part in PARTS},
+        "top_category": totals.categories[0] if totals.categories else None,
+        "bounds": [(bound, share(time, rated)) for bound, time in by_time(view.time_by_bound)],
+        "first": report.findings[0] if report.findings else None,
+        "metrics": _metrics(view),
+        "step_rows": [_step_row(step) for step in steps],
+        "top_cpu_op": report.cpu_ops[0] if report.cpu_ops else None,
+    }
+
+
+def shown_steps(rows: list[StepLedger]) -> list[StepLedger]:
+    """All steps, or of many the first ones and the slowest, in the order of time."""
+    if len(rows) <= STEPS_SHOWN:
+        return rows
+    slowest = sorted(range(_EDGE, len(rows)), key=lambda index: (-rows[index].span_ns, index))[:_EDGE]
+    return [*rows[:_EDGE], *(rows[index] for index in sorted(slowest))]
+
+
+def _metrics(view: View) -> list[list[Cell]]:
+    """Metric, value, share of the span, span without it, field of ``report.json``."""
+    totals = view.totals
+    span = totals.span_ns
+    rows: list[list[Cell]] = [_metric("span", span, span)]
+    rows.append(_metric("compute", totals.parts["compute"], span))
+    rows += [_metric(part, totals.parts[part], span, without=span - totals.parts[part]) for part in PARTS[1:]]
+    for name, time in (("total_comm", totals.total_comm_ns), ("total_copy", totals.total_copy_ns)):
+        if time:
+            rows.append(_metric(name, time, span))
+    if view.rated_efficiency_pct is not None:
+        rows.append(["rated", pct(view.rated_efficiency_pct), None, None, Safe("`ops[].efficiency_pct`")])
+    return rows
+
+
+def _metric(name: str, time: int, span: int, without: int | None = None) -> list[Cell]:
+    return [name, ns(time), share(time, span), ns(without), Safe(f"`ledger.devices[].{name}_ns`")]
+
+
+def _step_row(step: StepLedger) -> list[Cell]:
+    return [
+        code(step.name, 40),
+        ns(step.span_ns),
+        *(share(part_ns(step, part), step.span_ns) for part in PARTS),
+    ]

@@ -1,0 +1,66 @@
+"""The single ranked list over all tiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooftrace.report.cells import finding_gap, finding_row
+
+if TYPE_CHECKING:
+    from rooftrace.contracts.report import Finding
+    from rooftrace.report.markdown import Safe
+    from rooftrace.report.view import View
+
+FINDINGS_IN_FULL = 10
+DETAILS_IN_FULL = 6
+ROWS_SHOWN = 10
+# A text that has been shown this often is referred to from then on.
+TOLD_OFTEN = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A finding written out; `same_as` names, for a field whose text was told often, where it was told first."""
+
+    finding: Finding
+    gap: Safe
+    same_as: dict[str, str]
+    page: str
+
+
+def context(view: View) -> dict[str, object]:
+    """Findings written out, and the rest as rows."""
+    report = view.report
+    rest = [*report.findings[FINDINGS_IN_FULL:], *report.unranked]
+    return {
+        "items": items(report.findings[:FINDINGS_IN_FULL], ("insight", "action", "verify")),
+        "has_ranked_rest": len(report.findings) > FINDINGS_IN_FULL,
+        "rest_rows": [finding_row(finding) for finding in rest[:ROWS_SHOWN]],
+        "left_out": len(rest[ROWS_SHOWN:]),
+        "has_gap_shares": any(finding.score_basis == "gap_share" for finding in view.all_findings),
+        "has_upper_bounds": any(finding.kind == "upper_bound" for finding in view.all_findings),
+    }
+
+
+def items(findings: list[Finding], fields: tuple[str, ...]) -> list[Item]:
+    """Findings with what an earlier one of them has said already."""
+    told: dict[str, list[str]] = {}
+    written: list[Item] = []
+    for index, finding in enumerate(findings):
+        same_as: dict[str, str] = {}
+        for field in fields:
+            tellers = told.setdefault(getattr(finding, field), [])
+            if len(tellers) >= TOLD_OFTEN:
+                same_as[field] = tellers[0]
+            tellers.append(finding.id)
+        page = "" if index < DETAILS_IN_FULL else f"findings/{finding.id.partition('.')[0]}.md"
+        written.append(Item(finding=finding, gap=finding_gap(finding), same_as=same_as, page=page))
+    return written
+
+
+def tier_rows(view: View, tier: str) -> dict[str, object]:
+    """Rows of a tier's ranked findings, and how many are below the ranking limit."""
+    unranked = sum(finding.tier == tier for finding in view.report.unranked)
+    rows = [finding_row(finding) for finding in view.report.findings if finding.tier == tier]
+    return {"finding_rows": rows, "unranked": unranked}
