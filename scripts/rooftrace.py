@@ -36,6 +36,7 @@ sys.path.insert(0, str(LAUNCHER.parent))  # python3 -I leaves the script's folde
 
 from rooftrace_launch import environment as environments  # noqa: E402 - found only now, and read by new Pythons only
 
+COMPILED_TEMPLATES = "ROOFTRACE_COMPILED_TEMPLATES"  # where the report may keep its compiled templates
 HANDED_OVER = "ROOFTRACE_HANDED_OVER"  # set for the re-executed process, so that it never hands over again
 SETUP_HELP = """usage: rooftrace.py setup
 
@@ -45,10 +46,25 @@ example: python3 scripts/rooftrace.py setup
 """
 
 
+def keep_compiled_code() -> None:
+    """Let Python and the templates keep compiled code in the user's cache folder; without one, nothing is kept."""
+    try:
+        cache = environments.cache_folder()
+        bytecode = cache / "bytecode"
+        bytecode.mkdir(parents=True, exist_ok=True)
+    except (OSError, environments.Unavailable):
+        return
+    if os.access(bytecode, os.W_OK):
+        sys.pycache_prefix = str(bytecode)
+        sys.dont_write_bytecode = False
+        os.environ.setdefault(COMPILED_TEMPLATES, str(cache / "templates"))
+
+
 def run_here() -> int:
     """Run the command in this process."""
     from importlib import import_module
 
+    keep_compiled_code()
     code: int = import_module("rooftrace.cli").main()
     return code
 
@@ -88,11 +104,7 @@ def start(arguments: list[str]) -> int:
         return setup(arguments[1:])
     requirements = environments.runtime_requirements()
     was_handed_over = os.environ.pop(HANDED_OVER, None) is not None
-    if (
-        was_handed_over
-        or environments.is_running_in_own(requirements)
-        or environments.is_satisfied(requirements)
-    ):
+    if was_handed_over or environments.is_running_in_own(requirements) or environments.is_satisfied(requirements):
         return run_here()
     try:
         environment = environments.provide(requirements, verbose=False)

@@ -70,9 +70,7 @@ def main() -> int:
         allow_abbrev=False,
     )
     parser.add_argument("--only", choices=GROUPS, help="run one group of checks")
-    parser.add_argument(
-        "--print-python", action="store_true", help="print the interpreter with the tools, run nothing"
-    )
+    parser.add_argument("--print-python", action="store_true", help="print the interpreter with the tools, run nothing")
     options, pytest_arguments = parser.parse_known_args()
     try:
         cache: Path = environments.cache_folder() / "checks"

@@ -15,9 +15,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     example = commands.add_parser("example", help="write the example trace and its truth")
     example.add_argument("--output", type=Path, default=Path("examples"), metavar="FOLDER")
-    repeat = commands.add_parser(
-        "repeat", help="write one trace that holds another N times, one after the other"
-    )
+    repeat = commands.add_parser("repeat", help="write one trace that holds another N times, one after the other")
     repeat.add_argument("trace", type=Path, metavar="TRACE")
     repeat.add_argument("--times", type=int, required=True, metavar="N")
     repeat.add_argument("--output", type=Path, required=True, metavar="FILE")

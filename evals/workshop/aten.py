@@ -147,9 +147,7 @@ def _weight_t(c: Context, weight: Tensor) -> None:
         )
 
 
-def _record_product(
-    c: Context, name: str, tensors: tuple[Tensor, Tensor, Tensor], bias: Tensor | None
-) -> None:
+def _record_product(c: Context, name: str, tensors: tuple[Tensor, Tensor, Tensor], bias: Tensor | None) -> None:
     """Records the node of ``x @ w.T``: gradient of x, gradient of w, and for a bias a sum over rows."""
     x, weight, gradient = tensors
     if c.tape is None:
@@ -169,9 +167,7 @@ def _record_product(
         emit(b, "aten::sum", kernels.reduction("sum", gradient, row), gradient, [0], True, None)
         b.leaf("aten::view", row, [gradient.shape[1]])
 
-    c.tape.record(
-        c.b, name, gradient, body, after=sum_rows if bias else None, parameters=(bias,) if bias else ()
-    )
+    c.tape.record(c.b, name, gradient, body, after=sum_rows if bias else None, parameters=(bias,) if bias else ())
 
 
 def add(c: Context, x: Tensor, y: Tensor) -> Tensor:

@@ -28,9 +28,7 @@ def layer_norm(c: Context, x: Tensor, *, residual: bool) -> Tensor:
         for _ in range(2):
             b.leaf("aten::view", statistics, [*x.shape[:-1], 1])
     inputs: list[Input] = [x, x, [width], statistics, statistics, weight, weight, [True, True, True]]
-    _record_norm(
-        c, x, ("NativeLayerNormBackward0", "aten::native_layer_norm_backward"), inputs, residual=residual
-    )
+    _record_norm(c, x, ("NativeLayerNormBackward0", "aten::native_layer_norm_backward"), inputs, residual=residual)
     return x
 
 
@@ -52,9 +50,7 @@ def rms_norm(c: Context, x: Tensor, *, residual: bool) -> Tensor:
     return x
 
 
-def _record_norm(
-    c: Context, x: Tensor, names: tuple[str, str], inputs: list[Input], *, residual: bool
-) -> None:
+def _record_norm(c: Context, x: Tensor, names: tuple[str, str], inputs: list[Input], *, residual: bool) -> None:
     if c.tape is None:
         return
     rows, width = x.count // x.shape[-1], x.shape[-1]
@@ -77,16 +73,12 @@ def decomposed_rms_norm(c: Context, x: Tensor) -> Tensor:
     weight = Tensor((x.shape[-1],))
     cast(c, x, wide, after=partial(sum_gradients, x))
     _pointwise(c, "aten::pow", ("square", wide, wide), (wide, 2), "PowBackward0", _pow_backward)
-    emit(
-        b, "aten::mean", kernels.reduction("mean", wide, column), wide, [-1], True, None, sequence=c.sequence
-    )
+    emit(b, "aten::mean", kernels.reduction("mean", wide, column), wide, [-1], True, None, sequence=c.sequence)
     if c.tape is not None:
         c.tape.record(b, "MeanBackward1", column, partial(_mean_backward, wide, column))
     _pointwise(c, "aten::add", ("add scalar", column, column), (column, EPSILON, 1), "AddBackward0", None)
     _pointwise(c, "aten::rsqrt", ("rsqrt", column, column), (column,), "RsqrtBackward0", _rsqrt_backward)
-    _pointwise(
-        c, "aten::mul", ("mul float", wide, wide, column), (wide, column), "MulBackward0", _scale_backward
-    )
+    _pointwise(c, "aten::mul", ("mul float", wide, wide, column), (wide, column), "MulBackward0", _scale_backward)
     cast(c, wide, x)
     kernel = kernels.elementwise("mul", x, weight, x)
     emit(b, "aten::mul", kernel, weight, x, sequence=c.sequence)
@@ -218,9 +210,7 @@ def swapped(tensor: Tensor) -> Tensor:
     """The view that ``transpose(1, 2)`` gives of a tensor of four dimensions."""
     first, second, third, last = tensor.shape
     strides = tensor.recorded_strides()
-    return Tensor(
-        (first, third, second, last), tensor.dtype, (strides[0], strides[2], strides[1], strides[3])
-    )
+    return Tensor((first, third, second, last), tensor.dtype, (strides[0], strides[2], strides[1], strides[3]))
 
 
 def _attention_backward(saved: tuple[Tensor, ...], b: ThreadBuilder) -> None:

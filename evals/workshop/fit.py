@@ -72,9 +72,7 @@ def duration_samples(activities: list[Event], samples: Samples) -> None:
     for durations in groups.values():
         if len(durations) >= 10:
             median = sorted(durations)[len(durations) // 2]
-            samples["duration over median of its name and grid, ppm"] += [
-                value / median for value in durations
-            ]
+            samples["duration over median of its name and grid, ppm"] += [value / median for value in durations]
 
 
 def host_samples(calls: list[Event], ops: list[Event], activities: list[Event], samples: Samples) -> None:
@@ -95,11 +93,7 @@ def copy_samples(activities: list[Event], samples: Samples) -> None:
     """Adds bandwidths of host-device copies of 64 KiB and more, in MB/s."""
     for row in activities:
         size = row["args"].get("bytes", 0)
-        if (
-            row["cat"] == "gpu_memcpy"
-            and size >= 1 << 16
-            and ("HtoD" in row["name"] or "DtoH" in row["name"])
-        ):
+        if row["cat"] == "gpu_memcpy" and size >= 1 << 16 and ("HtoD" in row["name"] or "DtoH" in row["name"]):
             samples[f"bandwidth of {row['name']}, MB/s"].append(size / row["dur"] / 1000.0)
 
 

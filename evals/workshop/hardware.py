@@ -98,16 +98,12 @@ H100_SXM = Gpu(
     },
     least_kernel_ns=1120,  # the shortest of 4,990 kernels
     # Four inference traces of this GPU (eager PyTorch 2.6, bf16, stacks and shapes recorded).
-    launch_latency=Quantiles(
-        values=(5532, 6081, 6496, 7442, 10233)
-    ),  # 264 launches that found an empty queue
+    launch_latency=Quantiles(values=(5532, 6081, 6496, 7442, 10233)),  # 264 launches that found an empty queue
     launch_call=Quantiles(values=(3410, 4150, 4710, 5660, 7090)),  # 4,990 launch calls
     queued_gap=Quantiles(values=(864, 960, 1088, 1632, 2208)),  # 4,687 kernels queued 40 us ahead and more
     sync_tail=Quantiles(values=(3490, 3785, 4028, 7009, 17089)),  # 21 synchronisations that had to wait
     view_op=Quantiles(values=(210, 350, 550, 1640, 4370)),  # 12,241 view, transpose, as_strided, t
-    jitter_ppm=Quantiles(
-        values=(857442, 987805, 1000000, 1015724, 1081250)
-    ),  # 3,473 kernels over their median
+    jitter_ppm=Quantiles(values=(857442, 987805, 1000000, 1015724, 1081250)),  # 3,473 kernels over their median
 )
 
 A100_SXM_80 = Gpu(
@@ -178,9 +174,7 @@ MI300X = Gpu(
     launch_latency=Quantiles(values=(8262, 11841, 19928, 25288, 38933)),  # 258 launches
     launch_call=Quantiles(values=(2790, 3403, 3962, 4729, 6407)),  # 7,753 launch calls
     queued_gap=Quantiles(values=(0, 1, 1, 1, 3361)),  # 7,405 kernels
-    sync_tail=Quantiles(
-        values=(5000, 6000, 6000, 7000, 7000)
-    ),  # none recorded there; the A100 figures are used
+    sync_tail=Quantiles(values=(5000, 6000, 6000, 7000, 7000)),  # none recorded there; the A100 figures are used
     view_op=Quantiles(values=(250, 350, 519, 1378, 2935)),  # 13,507 operators
     jitter_ppm=Quantiles(values=(868992, 970989, 1000000, 1039164, 1289560)),  # 5,990 kernels
 )

@@ -117,9 +117,7 @@ class Await:
     wake_ns: int = 0
 
 
-Instruction: TypeAlias = (
-    "Enter | Exit | Work | Launch | Synchronize | RecordEvent | WaitEvent | Signal | Await"
-)
+Instruction: TypeAlias = "Enter | Exit | Work | Launch | Synchronize | RecordEvent | WaitEvent | Signal | Await"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,8 +43,7 @@ ROW_KERNELS = {
         f"(long, long, {CONST}, {CONST}, {STATISTICS}, {POINTER}, {POINTER})"
     ),
     "log_softmax": (
-        f"cunn_SoftMaxForward<8, {BF16}, float, {BF16}, {ANON}::LogSoftMaxForwardEpilogue>"
-        f"({POINTER}, {CONST}, int)"
+        f"cunn_SoftMaxForward<8, {BF16}, float, {BF16}, {ANON}::LogSoftMaxForwardEpilogue>({POINTER}, {CONST}, int)"
     ),
     "log_softmax_backward": (
         f"cunn_SoftMaxBackward<8, {BF16}, float, {BF16}, {ANON}::LogSoftMaxBackwardEpilogue>"
@@ -273,9 +272,7 @@ def sort_pass(part: str, keys: int) -> Kernel:
     policy = "at_cuda_detail::cub::DeviceRadixSortPolicy<long, long, unsigned long long>::Policy900"
     tail = "long, unsigned long long" if part == "Histogram" else "long, long, unsigned long long, int, int"
     name = f"void at_cuda_detail::cub::DeviceRadixSort{part}Kernel<{policy}, false, {tail}>"
-    return Kernel(
-        name=name, flops=0.0, bytes_moved=32.0 * keys, grid=(max(1, keys // 4096), 1, 1), block=(256, 1, 1)
-    )
+    return Kernel(name=name, flops=0.0, bytes_moved=32.0 * keys, grid=(max(1, keys // 4096), 1, 1), block=(256, 1, 1))
 
 
 FOREACH_FUNCTORS = {

@@ -240,9 +240,7 @@ def _activity(activity: Executed, gpu: Gpu, external: Mapping[int, int]) -> str:
     size, duration = activity.args.get("bytes"), activity.end_ns - activity.start_ns
     if isinstance(size, int) and duration > 0:
         args |= {"bytes": size, "memory bandwidth (GB/s)": size / duration}
-    return _event(
-        activity.kind, activity.name, (0, activity.stream), (activity.start_ns, activity.end_ns), args
-    )
+    return _event(activity.kind, activity.name, (0, activity.stream), (activity.start_ns, activity.end_ns), args)
 
 
 def _copy_direction(name: str) -> str:
@@ -280,9 +278,7 @@ def _annotations_on_device(timeline: Timeline) -> Iterator[str]:
             extents[key] = (min(low, activity.start_ns), max(high, activity.end_ns))
     external = external_ids(timeline.spans)
     for (index, stream), interval in sorted(extents.items()):
-        yield _event(
-            "gpu_user_annotation", names[index].name, (0, stream), interval, {"External id": external[index]}
-        )
+        yield _event("gpu_user_annotation", names[index].name, (0, stream), interval, {"External id": external[index]})
 
 
 def _metadata(timeline: Timeline, header: Header) -> Iterator[str]:
@@ -320,9 +316,7 @@ def _closing(timeline: Timeline) -> Iterator[str]:
         '  {\n    "name": "Iteration Start: PyTorch Profiler", "ph": "i", "s": "g", "pid": "Traces",\n'
         f'    "tid": "Trace PyTorch Profiler", "ts": {begin}\n  }}'
     )
-    yield (
-        f'  {{\n    "name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": {end}\n  }}'
-    )
+    yield (f'  {{\n    "name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": {end}\n  }}')
 
 
 def _dump(value: Json) -> str:

@@ -214,9 +214,7 @@ class ThreadBuilder:
         self, name: str, *inputs: Input, sequence: int | None = None, forward_thread: int = 0
     ) -> AbstractContextManager[None]:
         """An operator with its inputs and, where one is recorded, its autograd sequence number."""
-        numbered: Args = (
-            {} if sequence is None else {"Sequence number": sequence, "Fwd thread id": forward_thread}
-        )
+        numbered: Args = {} if sequence is None else {"Sequence number": sequence, "Fwd thread id": forward_thread}
         return self.span("cpu_op", name, {**numbered, **recorded_inputs(inputs)})
 
     def leaf(self, name: str, *inputs: Input, sequence: int | None = None) -> None:
@@ -285,9 +283,7 @@ class ThreadBuilder:
 
     def duration_ns(self, kernel: Kernel) -> int:
         """Roofline time over efficiency, times jitter; never below the GPU's shortest kernel."""
-        best = roofline_ns(
-            self.gpu, flops=kernel.flops, bytes_moved=kernel.bytes_moved, precision=kernel.precision
-        )
+        best = roofline_ns(self.gpu, flops=kernel.flops, bytes_moved=kernel.bytes_moved, precision=kernel.precision)
         shape = f"{self.draws.seed}|{kernel.name}|{kernel.flops:.0f}|{kernel.bytes_moved:.0f}"
         drawn = EFFICIENCY_LOW + EFFICIENCY_SPAN * self.draws.fixed(shape)
         typical = max(float(self.gpu.least_kernel_ns), best / (kernel.efficiency or drawn))

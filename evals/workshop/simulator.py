@@ -101,9 +101,7 @@ class _Machine:
                 self._step(runner, instruction)
         for runner in self.runners:
             if runner.spans:
-                raise ProgramError(
-                    f"thread `{runner.thread.name}` ends inside `{runner.spans[-1].enter.name}`"
-                )
+                raise ProgramError(f"thread `{runner.thread.name}` ends inside `{runner.spans[-1].enter.name}`")
         ends = [runner.now_ns for runner in self.runners] + [row.end_ns for row in self.activities]
         return Timeline(
             spans=tuple(self.spans[index] for index in sorted(self.spans)),
@@ -225,9 +223,7 @@ class _Machine:
             waited_for = max((self._stream(number).end_ns for number in numbers), default=LONG_AGO)
             if waited_for > begin:
                 end = max(end, waited_for + instruction.tail_ns)
-        self._record(
-            runner, instruction.call, (begin, end), end - begin - instruction.host_ns, instruction.args
-        )
+        self._record(runner, instruction.call, (begin, end), end - begin - instruction.host_ns, instruction.args)
 
     def _record(self, runner: _Runner, name: str, interval: tuple[int, int], waited: int, args: Args) -> None:
         self.calls.append(
@@ -255,8 +251,6 @@ def _bound(start: int, place: int, ready: tuple[int, int]) -> StartBound:
     return "stream" if start == stream_ready else "event"
 
 
-def simulate(
-    threads: tuple[Thread, ...], *, queue_depth: int = QUEUE_DEPTH, first_correlation: int = 1
-) -> Timeline:
+def simulate(threads: tuple[Thread, ...], *, queue_depth: int = QUEUE_DEPTH, first_correlation: int = 1) -> Timeline:
     """The timeline of one process: its host threads and the streams of its GPU."""
     return _Machine(threads, queue_depth, first_correlation).run()

@@ -72,9 +72,7 @@ def training(workload: Workload) -> Programs:
     """``steps`` training steps of a main thread and an autograd thread."""
     draws = Draws(workload.seed)
     main = ThreadBuilder(workload.gpu, draws, tid=MAIN_TID, name="python3", stream=workload.stream)
-    engine = ThreadBuilder(
-        workload.gpu, draws, tid=AUTOGRAD_TID, name="pt_autograd_0", stream=workload.stream
-    )
+    engine = ThreadBuilder(workload.gpu, draws, tid=AUTOGRAD_TID, name="pt_autograd_0", stream=workload.stream)
     tape = Tape(next_number=1000)
     with main.frame("train.py(96): <module>"), main.frame("train.py(71): main"):
         for step in range(workload.steps):
@@ -88,9 +86,7 @@ def training(workload: Workload) -> Programs:
 
 def inference(workload: Workload) -> Programs:
     """``steps`` forward passes without a tape."""
-    b = ThreadBuilder(
-        workload.gpu, Draws(workload.seed), tid=MAIN_TID, name="python3", stream=workload.stream
-    )
+    b = ThreadBuilder(workload.gpu, Draws(workload.seed), tid=MAIN_TID, name="python3", stream=workload.stream)
     with b.frame("generate.py(58): <module>"):
         for step in range(workload.steps):
             b.step = step
@@ -181,10 +177,8 @@ def _block(workload: Workload, c: Context, x: Tensor, layer: int) -> Tensor:
     with b.scope("residual 1"):
         x = add(c, x, mixed)
     with b.scope("norm 2"), b.module(f"RMSNorm_{layer}"), b.frame("model.py(17): forward"):
-        if "unfused_rms_norm" in workload.problems:
-            normed = decomposed_rms_norm(c, x)
-        else:
-            normed = rms_norm(c, x, residual=True)
+        unfused = "unfused_rms_norm" in workload.problems
+        normed = decomposed_rms_norm(c, x) if unfused else rms_norm(c, x, residual=True)
     with b.scope("mlp"), b.module(f"MLP_{layer}"), b.frame("model.py(53): forward"):
         hidden = _module_linear(c, normed, 4 * workload.width, 4 * layer + 2)
         with b.module(f"GELU_{layer}"), b.frame("torch/nn/modules/activation.py(735): forward"):
@@ -218,9 +212,7 @@ def _split(c: Context, packed: Tensor, width: int) -> list[Tensor]:
                 c.b.leaf("aten::slice", packed, 2, place * width, (place + 1) * width, 1)
     if c.tape is not None:
         kernel = kernels.concatenation(packed)
-        c.tape.record(
-            c.b, "SplitBackward0", part, lambda b: emit(b, "aten::cat", kernel, [part, part, part], 2)
-        )
+        c.tape.record(c.b, "SplitBackward0", part, lambda b: emit(b, "aten::cat", kernel, [part, part, part], 2))
     return [part, part, part]
 
 
@@ -233,9 +225,7 @@ def _heads(c: Context, part: Tensor, heads: int) -> Tensor:
     c.b.leaf("aten::view", part, list(result.shape), sequence=c.sequence)
     if c.tape is not None:
         contiguous = Tensor(result.shape)
-        c.tape.record(
-            c.b, "ViewBackward0", contiguous, lambda b: b.leaf("aten::view", contiguous, list(part.shape))
-        )
+        c.tape.record(c.b, "ViewBackward0", contiguous, lambda b: b.leaf("aten::view", contiguous, list(part.shape)))
     return result
 
 

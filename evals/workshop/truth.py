@@ -83,21 +83,14 @@ def step_windows(timeline: Timeline) -> list[Interval]:
         if inside:
             firsts.append((step.name, min(row.start_ns for row in inside)))
     ends = [start for _, start in firsts[1:]] + [max((row.end_ns for row in timeline.activities), default=0)]
-    return [
-        Interval(name=name, start_ns=start, end_ns=end)
-        for (name, start), end in zip(firsts, ends, strict=True)
-    ]
+    return [Interval(name=name, start_ns=start, end_ns=end) for (name, start), end in zip(firsts, ends, strict=True)]
 
 
-def window_facts(
-    timeline: Timeline, gemms: Sequence[Gemm], window: tuple[int, int]
-) -> dict[str, int | dict[str, int]]:
+def window_facts(timeline: Timeline, gemms: Sequence[Gemm], window: tuple[int, int]) -> dict[str, int | dict[str, int]]:
     """What is stated about a window: device time, counts of what started inside it, matrix products."""
     inside = [row for row in timeline.activities if window[0] <= row.start_ns < window[1]]
     kernels = [row for row in inside if row.kind == "kernel"]
-    bounds = {
-        name: sum(row.bound == name for row in inside) for name in ("launch", "stream", "event", "graph")
-    }
+    bounds = {name: sum(row.bound == name for row in inside) for name in ("launch", "stream", "event", "graph")}
     return {
         **asdict(device_time(timeline.activities, *window)),
         "exposed_comm_ns": 0,

@@ -268,9 +268,7 @@ def run_and_beat(command: list[str], folder: Path, *, lock: Path, verbose: bool)
             with suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout=BEAT_S)
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    said = next(
-        (line for line in reversed(lines) if line), f"`{Path(command[0]).name}` ended with code {code}"
-    )
+    said = next((line for line in reversed(lines) if line), f"`{Path(command[0]).name}` ended with code {code}")
     return "" if code == 0 else said.removeprefix("ERROR: ").removeprefix("error: ")
 
 

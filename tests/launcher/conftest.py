@@ -151,9 +151,7 @@ def make_pack(base: Path) -> Pack:
     pack.wheels.mkdir()
     shutil.copy(SCRIPTS / "rooftrace.py", pack.launcher)
     without_bytecode = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
-        SCRIPTS / "rooftrace_launch", pack.root / "scripts" / "rooftrace_launch", ignore=without_bytecode
-    )
+    shutil.copytree(SCRIPTS / "rooftrace_launch", pack.root / "scripts" / "rooftrace_launch", ignore=without_bytecode)
     (pack.root / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     (package / "__init__.py").write_text("", encoding="utf-8")
     (package / "cli.py").write_text(STUB, encoding="utf-8")

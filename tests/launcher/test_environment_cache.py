@@ -114,9 +114,7 @@ def test_a_lock_silent_for_over_ten_minutes_is_taken_over_whoever_holds_it(pack:
         pytest.param(DEAD_PID, "another-host", id="process of a host that cannot be asked"),
     ],
 )
-def test_a_held_lock_is_waited_for_and_its_environment_used(
-    pack: Pack, unbuilt: Path, pid: int, host: str
-) -> None:
+def test_a_held_lock_is_waited_for_and_its_environment_used(pack: Pack, unbuilt: Path, pid: int, host: str) -> None:
     make_lock(unbuilt, pid=pid, host=host)
 
     process = pack.popen("x")

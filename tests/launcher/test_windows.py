@@ -17,9 +17,7 @@ def environments(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The environment module; a signal to a process, which would end it there, fails the test."""
     module = load("rooftrace_launch/environment")
     variables = {"LOCALAPPDATA": "/users/me/local", "PROCESSOR_ARCHITECTURE": "AMD64"}
-    windows = SimpleNamespace(
-        name="nt", environ=variables, kill=lambda *_: pytest.fail("a process was signalled")
-    )
+    windows = SimpleNamespace(name="nt", environ=variables, kill=lambda *_: pytest.fail("a process was signalled"))
     monkeypatch.setattr(module, "os", windows)
     return module
 

@@ -60,9 +60,7 @@ def layer_of(parts: tuple[str, ...]) -> str:
 
 def is_analyzer(source: str) -> bool:
     """Whether a module of ``analyzers`` is one, by its function ``analyze``; the others are shared ground."""
-    return any(
-        isinstance(node, ast.FunctionDef) and node.name == "analyze" for node in ast.parse(source).body
-    )
+    return any(isinstance(node, ast.FunctionDef) and node.name == "analyze" for node in ast.parse(source).body)
 
 
 def broken_rules(path: Path, source: str, analyzers: frozenset[str]) -> list[str]:

@@ -13,9 +13,7 @@ EXCEPTIONS: dict[str, str] = {}  # "path" or "path::function": the reason
 
 def long_functions(source: str, limit: int) -> list[tuple[str, int]]:
     """Name and length of each function over the limit, from its ``def`` to its last line."""
-    functions = (
-        n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    functions = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
     sizes = ((f.name, (f.end_lineno or f.lineno) - f.lineno + 1) for f in functions)
     return sorted((name, size) for name, size in sizes if size > limit)
 

@@ -28,9 +28,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "pyproject.toml", root)
     shutil.copy(ROOT / "tests" / "run.py", root / "tests")
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
-        ROOT / "scripts" / "rooftrace_launch", root / "scripts" / "rooftrace_launch", ignore=ignored
-    )
+    shutil.copytree(ROOT / "scripts" / "rooftrace_launch", root / "scripts" / "rooftrace_launch", ignore=ignored)
     return root
 
 

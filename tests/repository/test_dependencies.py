@@ -26,17 +26,14 @@ def imported(source: str) -> set[str]:
 def foreign(prefix: str) -> set[str]:
     """What the Python files under ``scripts`` whose path begins with ``prefix`` import from outside."""
     sources = [
-        (ROOT / path).read_text(encoding="utf-8")
-        for path in python_files("scripts")
-        if str(path).startswith(prefix)
+        (ROOT / path).read_text(encoding="utf-8") for path in python_files("scripts") if str(path).startswith(prefix)
     ]
     return {name for source in sources for name in imported(source)} - set(sys.stdlib_module_names) - OWN
 
 
 def test_the_package_imports_only_what_it_declares() -> None:
     declared = {
-        environment.canonical(environment.name_and_minimum(text)[0])
-        for text in environment.runtime_requirements()
+        environment.canonical(environment.name_and_minimum(text)[0]) for text in environment.runtime_requirements()
     }
 
     assert sorted(foreign("scripts/rooftrace/") - declared) == []

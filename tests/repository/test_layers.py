@@ -19,9 +19,7 @@ def test_imports_point_downward() -> None:
         path.stem for path, source in sources.items() if path.parts[0] == "analyzers" and is_analyzer(source)
     )
 
-    broken = [
-        problem for path, source in sources.items() for problem in broken_rules(path, source, analyzers)
-    ]
+    broken = [problem for path, source in sources.items() for problem in broken_rules(path, source, analyzers)]
     assert broken == []
 
 

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import rooftrace
 
+import rooftrace
 from tests.launcher.test_first_run import tree_hash
 from tests.repository.files import ROOT, markdown_files, repository_files
 from tests.repository.skills import front_matter, skill_files
@@ -150,9 +150,7 @@ def test_help_loads_none_of_the_slow_packages() -> None:
 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert done.returncode == 0
-    assert (
-        loaded & {"numpy", "pydantic", "jsonschema", "jinja2", "msgspec"} == set()
-    )  # 0.1 s and more together
+    assert loaded & {"numpy", "pydantic", "jsonschema", "jinja2", "msgspec"} == set()  # 0.1 s and more together
 
 
 @NEEDS_COMMANDS

@@ -177,9 +177,7 @@ def sweep(activities: list[Activity]) -> dict[str, int]:
     for activity in activities:
         steps[activity.start][activity.kind] += 1
         steps[activity.end][activity.kind] -= 1
-    ledger = dict.fromkeys(
-        ("span", "compute", "exposed_comm", "exposed_copy", "idle", "total_comm", "total_copy"), 0
-    )
+    ledger = dict.fromkeys(("span", "compute", "exposed_comm", "exposed_copy", "idle", "total_comm", "total_copy"), 0)
     running: Counter[str] = Counter()
     boundaries = sorted(steps)
     for here, after in pairwise(boundaries):
@@ -268,10 +266,7 @@ def owner_of_each(trace: Trace) -> list[tuple[Activity, str | None]]:
     launches = launch_by_correlation(trace.launches)
     used = {a.correlation for a in trace.activities} & launches.keys()
     names = owners(trace.ops, [launches[correlation] for correlation in used])
-    return [
-        (a, names[launches[a.correlation].order] if a.correlation in launches else None)
-        for a in trace.activities
-    ]
+    return [(a, names[launches[a.correlation].order] if a.correlation in launches else None) for a in trace.activities]
 
 
 def top_three(durations: Counter[str]) -> dict[str, int]:
@@ -348,9 +343,7 @@ def main(arguments: list[str]) -> None:
         trace = load(traces_root() / relative)
         print(f"{relative!r}: {json.dumps(describe(trace), indent=4)},")
         if trace.unusable:
-            print(
-                f"{relative}: {trace.unusable} events without a start or a length left out", file=sys.stderr
-            )
+            print(f"{relative}: {trace.unusable} events without a start or a length left out", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -66,9 +66,7 @@ def rows(reference: str, table: str) -> list[dict[str, str]]:
 
 def timeline(reference: str) -> dict[str, float]:
     """The peer's timeline in nanoseconds, by our names."""
-    return {
-        TIMELINE_ROWS[row["type"]]: float(row["time ms"]) * 1e6 for row in rows(reference, "gpu_timeline")
-    }
+    return {TIMELINE_ROWS[row["type"]]: float(row["time ms"]) * 1e6 for row in rows(reference, "gpu_timeline")}
 
 
 def kernel_sums(reference: str) -> dict[tuple[str, str, int], tuple[int, int]]:
@@ -137,7 +135,7 @@ def tensor_shapes(recorded: Any) -> Shapes:
     """Shapes of the tensor inputs, scalars and absent ones left out; takes lists, tuples or their JSON."""
     if isinstance(recorded, str):
         recorded = json.loads(recorded)
-    return tuple(tuple(int(size) for size in shape) for shape in recorded if shape)
+    return tuple(tuple(shape) for shape in recorded if shape and all(isinstance(size, int) for size in shape))
 
 
 def is_same_call(row: Cost, name: str, shapes: Shapes) -> bool:

@@ -30,9 +30,7 @@ def need(record: Any, *path: str | int) -> Any:
         seen.append(str(key))
         present = key < len(value) if isinstance(value, list) else isinstance(value, dict) and key in value
         if not present:
-            pytest.fail(
-                f"no {'.'.join(seen)}; there is {sorted(value) if isinstance(value, dict) else value!r}"
-            )
+            pytest.fail(f"no {'.'.join(seen)}; there is {sorted(value) if isinstance(value, dict) else value!r}")
         value = value[key]
     return value
 

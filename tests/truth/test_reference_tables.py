@@ -64,11 +64,7 @@ def test_the_independent_owners_and_sums_are_the_peers_kernel_summary(name):
     ours = reference.own_kernel_sums(loaded(f"{name}.json.gz"))
 
     assert ours.keys() == theirs.keys()
-    off = {
-        k: (ours[k], theirs[k])
-        for k in ours
-        if ours[k][0] != theirs[k][0] or abs(ours[k][1] - theirs[k][1]) > 1
-    }
+    off = {k: (ours[k], theirs[k]) for k in ours if ours[k][0] != theirs[k][0] or abs(ours[k][1] - theirs[k][1]) > 1}
     assert off == {}
 
 
@@ -78,10 +74,7 @@ def test_the_packages_ledger_is_the_peers_timeline_once_the_same_kernels_are_cou
     trace = loaded(f"{name}.json.gz")
     (device,) = need(analysed(f"{name}.json.gz").report, "ledger", "devices")
     package = with_busy(
-        {
-            f: need(device, f)
-            for f in ("span_ns", "idle_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns")
-        }
+        {f: need(device, f) for f in ("span_ns", "idle_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns")}
     )
     # What unlinked activities add to each part is taken off by the independent program, not by the package.
     everything, linked = with_busy(sweep(trace.activities)), with_busy(sweep(linked_only(trace)))

@@ -138,10 +138,7 @@ def test_launches_during_a_graph_capture_are_reported_as_having_no_kernel(analys
 def test_the_three_kernels_with_most_time_are_the_independent_ones(relative, analysed):
     sums = summed(analysed(relative).kernels, "kernel")
 
-    assert (
-        dict(sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:3])
-        == EXPECTED[relative]["top_kernels"]
-    )
+    assert dict(sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:3]) == EXPECTED[relative]["top_kernels"]
 
 
 @by_trace
@@ -149,7 +146,5 @@ def test_the_three_ops_that_launch_most_kernel_time_are_the_independent_ones(rel
     sums = summed(analysed(relative).kernels, "owner_op")
     outside_ops = sums.pop("", 0)
 
-    assert (
-        dict(sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:3]) == EXPECTED[relative]["top_ops"]
-    )
+    assert dict(sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:3]) == EXPECTED[relative]["top_ops"]
     assert outside_ops == EXPECTED[relative]["unowned_ns"]

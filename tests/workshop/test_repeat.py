@@ -66,9 +66,7 @@ def test_steps_go_on_counting(repeated: dict[str, Any]):
 
 def test_what_is_no_id_and_what_only_looks_like_one_stays(repeated: dict[str, Any]):
     assert {row["name"] for row in rows(repeated, "kernel")} == {'k "ts": 5 100 %d'}
-    assert [row["args"] for row in rows(repeated, "cpu_op")] == 3 * [
-        {"correlation": 0, "Python parent id": None}
-    ]
+    assert [row["args"] for row in rows(repeated, "cpu_op")] == 3 * [{"correlation": 0, "Python parent id": None}]
     assert repeated["deviceProperties"] == [{"id": 0, "name": "GPU"}]
     assert repeated["baseTimeNanoseconds"] == 5
 

@@ -114,9 +114,7 @@ def test_a_late_batch_costs_what_it_is_late_while_the_loss_is_read_each_step():
 
 def test_taking_a_problem_out_leaves_every_other_kernel_as_it_was():
     with_it = simulate(training(WORKLOAD).threads).activities
-    without = simulate(
-        training(replace(WORKLOAD, problems=WORKLOAD.problems - {"slow_gemm"})).threads
-    ).activities
+    without = simulate(training(replace(WORKLOAD, problems=WORKLOAD.problems - {"slow_gemm"})).threads).activities
     changed = {
         (before.name, after.name)
         for before, after in zip(with_it, without, strict=True)
@@ -164,9 +162,7 @@ def test_no_two_activities_of_a_stream_overlap():
 def test_spans_of_a_thread_lie_inside_the_span_they_began_in():
     text, _ = example()
     categories = ("cpu_op", "python_function", "user_annotation", "cuda_runtime", "cuda_driver")
-    rows = sorted(
-        of(events(text), *categories), key=lambda row: (row["tid"], nanoseconds(row["ts"]), -row["dur"])
-    )
+    rows = sorted(of(events(text), *categories), key=lambda row: (row["tid"], nanoseconds(row["ts"]), -row["dur"]))
     open_ends: list[tuple[int, int]] = []
     for row in rows:
         start = nanoseconds(row["ts"])
@@ -186,9 +182,7 @@ def test_each_backward_node_points_at_the_operator_that_recorded_it():
     ops = of(rows, "cpu_op")
     starts = {row["id"]: row for row in flows(rows, "fwdbwd") if row["ph"] == "s"}
     ends = {row["id"]: row for row in flows(rows, "fwdbwd") if row["ph"] == "f"}
-    pairs = {
-        (op_at(ops, starts[number])["name"], op_at(ops, ends[number])["name"]) for number in sorted(starts)
-    }
+    pairs = {(op_at(ops, starts[number])["name"], op_at(ops, ends[number])["name"]) for number in sorted(starts)}
 
     assert starts.keys() == ends.keys()
     assert {
