@@ -50,17 +50,22 @@ def _is_met(condition: Condition, evidence: Mapping[str, EvidenceValue]) -> bool
     if actual is None:
         return False
     if condition.op == "eq":
-        return actual == wanted
+        return _is_same(actual, wanted)
     if condition.op == "ne":
-        return actual != wanted
+        return not _is_same(actual, wanted)
     if condition.op == "in":
-        return isinstance(wanted, list) and actual in wanted
+        return isinstance(wanted, list) and any(_is_same(actual, value) for value in wanted)
     if condition.op == "contains":
         return isinstance(actual, str) and isinstance(wanted, str) and wanted.lower() in actual.lower()
     return _is_ordered(condition.op, actual, wanted)
 
 
+def _is_same(actual: EvidenceValue, wanted: object) -> bool:
+    """Equality of values; a truth value is no number, as in JSON."""
+    return isinstance(actual, bool) == isinstance(wanted, bool) and actual == wanted
+
+
 def _is_ordered(op: str, actual: EvidenceValue, wanted: object) -> bool:
-    if isinstance(actual, str | bool) or not isinstance(wanted, int | float):
+    if isinstance(actual, str | bool) or isinstance(wanted, bool) or not isinstance(wanted, int | float):
         return False
     return {"lt": actual < wanted, "le": actual <= wanted, "gt": actual > wanted, "ge": actual >= wanted}[op]

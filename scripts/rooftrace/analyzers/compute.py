@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from rooftrace import platforms
 from rooftrace.analyzers.gemm_shapes import gemm_evidence
 from rooftrace.analyzers.workload import Workload, bound_score, gap_score
 from rooftrace.calltree import Link
@@ -94,7 +95,7 @@ def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: lis
     indices = sorted(indices, key=lambda i: (-_weight(workload, i), workload.op_ids[i]))
     time = sum(workload.groups[i].kernel_ns for i in indices)
     ratings = [r for i in indices if isinstance(r := workload.ratings[i], Rating)]
-    evidence = _common_evidence(workload, indices, time)
+    evidence = _common_evidence(workload, indices, time) | _machine_evidence(workload)
     span = workload.span_ns
     score: Score
     kind: FindingKind = "modelled" if ratings else "upper_bound"
@@ -110,6 +111,8 @@ def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: lis
             if isinstance(rating, Unrated):
                 reasons[rating.reason] += workload.groups[i].kernel_ns
         evidence["unmodelled"] = max(sorted(reasons), key=lambda reason: reasons[reason])
+        spelled = workload.activities.infos[workload.groups[indices[0]].kernel_codes[0]].facts.precision
+        evidence |= {"precision": spelled} if spelled else {}
         score, gap_share = bound_score(time, span), pct(time, span)
         subject = f"{key[0]} kernels without a rating"
     known = {**evidence, "kind": kind, "category": key[0], "analyzer": analyzer}
@@ -158,12 +161,47 @@ def _common_evidence(workload: Workload, indices: list[int], time: int) -> dict[
         "op_names": ", ".join(names[:_MAX_NAMES]),
         "phase": phases.pop() if len(phases) == 1 else "mixed",
         "modules": _module_class(workload, top),
+        "attention_module": _is_in_attention(workload, top),
         "source": source_of(workload, top),
         "graph_replayed": top.graph,
         "variation_pct": _variation_pct(top),
-        "extra_kernels": _extra_kernels(workload, groups),
         "tf32": any(infos[code].facts.precision == "tfloat32" for code in top.kernel_codes),
+        "fused": infos[top.kernel_codes[0]].fused,
+        **_layout_evidence(workload, groups, time),
         **gemm_evidence(top),
+    }
+
+
+def _layout_evidence(workload: Workload, groups: Sequence[OpGroup], time: int) -> dict[str, EvidenceValue]:
+    """Time of layout and copy kernels inside ops that are not copies themselves, and their names."""
+    activities = workload.activities
+    spent: Counter[str] = Counter()
+    for group in groups:
+        if group.category == "memory":
+            continue
+        for code in group.kernel_codes:
+            info = activities.infos[code]
+            if info.category == "memory":
+                mine = activities.name[group.activities] == code
+                spent[info.short] += int(activities.dur[group.activities][mine].sum())
+    names = sorted(spent, key=lambda name: (-spent[name], name))
+    return {
+        "extra_kernels": ", ".join(names[:_MAX_NAMES]),
+        "layout_ms": ns_to_ms(spent.total()),
+        "layout_pct": pct(spent.total(), time),
+    }
+
+
+def _machine_evidence(workload: Workload) -> dict[str, EvidenceValue]:
+    """What the GPU has, for advice that must fit it."""
+    platform = workload.platform
+    if platform is None:
+        return {"gpu_name": "", "gpu_vendor": "", "gpu_tf32": False, "gpu_bf16": False}
+    return {
+        "gpu_name": platform.product,
+        "gpu_vendor": platform.vendor,
+        "gpu_tf32": platforms.compute_ceiling(platform, "tfloat32", "matrix") is not None,
+        "gpu_bf16": platforms.compute_ceiling(platform, "bfloat16", "matrix") is not None,
     }
 
 
@@ -200,6 +238,13 @@ def _module_class(workload: Workload, group: OpGroup) -> str:
     return name if name and number.isdigit() else paths[heaviest][-1]
 
 
+def _is_in_attention(workload: Workload, group: OpGroup) -> bool:
+    """Whether most of the group's time was launched inside a module that names attention."""
+    paths = workload.context.module_paths
+    inside = sum(ns for path, ns in group.module_ns.items() if any("attention" in name.lower() for name in paths[path]))
+    return 2 * inside > group.kernel_ns
+
+
 def source_of(workload: Workload, group: OpGroup) -> str:
     """User frame of the group's slowest instance."""
     frame = int(workload.context.frame[group.node]) if group.node >= 0 else -1
@@ -209,16 +254,3 @@ def source_of(workload: Workload, group: OpGroup) -> str:
 def _variation_pct(group: OpGroup) -> float:
     mean = float(group.instance_busy.mean())
     return round(100.0 * float(group.instance_busy.std()) / mean, 1) if mean else 0.0
-
-
-def _extra_kernels(workload: Workload, groups: Sequence[OpGroup]) -> str:
-    """Layout and copy kernels inside ops that are not copies themselves."""
-    infos = workload.activities.infos
-    extra = {
-        infos[code].short
-        for group in groups
-        if group.category != "memory"
-        for code in group.kernel_codes[1:]
-        if infos[code].category == "memory"
-    }
-    return ", ".join(sorted(extra)[:_MAX_NAMES])

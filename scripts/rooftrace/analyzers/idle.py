@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.analyzers.workload import Workload, bound_score
-from rooftrace.calltree import Link, Work
+from rooftrace.calltree import Link, Work, is_step_name, is_user_frame
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.ledger import Gap, find_gaps
 from rooftrace.patterns import matching_patterns
+from rooftrace.trace import Kind
 from rooftrace.units import NS_PER_MS, ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 # A tenth of the span, or three per cent in one cause (METHODS: system analyzers); all idle is one cause so far.
 _MIN_IDLE_PCT = 3.0
 _SHORT_GAP_NS = 20_000
+# Back-to-back kernels stand a rounding of the clock apart: no gap a reader would call one.
+_ROUNDING_NS = 100
+# Below this a busy device with a short queue is no sign of a slow host.
+_HOST_BOUND_IDLE_PCT = 10.0
 _LAUNCH_LATENCY_PERCENTILE = 10
 
 
@@ -47,6 +52,7 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[FindingE
         if pct(ledger.idle_ns, ledger.span_ns) < _MIN_IDLE_PCT:
             continue
         evidence = _evidence(workload, ledger)
+        known = {**evidence, "kind": "upper_bound", "category": "idle", "analyzer": "idle"}
         findings.append(
             FindingEvidence(
                 id=f"idle.F{len(findings) + 1}",
@@ -59,7 +65,7 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[FindingE
                 kind="upper_bound",
                 members=[],
                 evidence=evidence,
-                patterns=matching_patterns("idle", {**evidence, "kind": "upper_bound", "category": "idle"}),
+                patterns=matching_patterns("idle", known),
             )
         )
     return summary, findings
@@ -74,6 +80,7 @@ def device_gaps(workload: Workload, device: int) -> tuple[NDArray[np.int64], lis
 def _evidence(workload: Workload, ledger: DeviceLedger) -> dict[str, EvidenceValue]:
     members, gaps = device_gaps(workload, ledger.device)
     activities, idle = workload.activities, ledger.idle_ns
+    gaps = [gap for gap in gaps if gap.dur >= _ROUNDING_NS] or gaps
     lengths = np.array([gap.dur for gap in gaps], dtype=np.int64)
     longest = gaps[int(lengths.argmax())]
     step = workload.steps.of_activity[members]
@@ -95,6 +102,8 @@ def _evidence(workload: Workload, ledger: DeviceLedger) -> dict[str, EvidenceVal
         "gaps_over_1ms_pct": pct(int(lengths[lengths >= NS_PER_MS].sum()), idle),
         "short_gaps_pct": pct(int(lengths[lengths < _SHORT_GAP_NS].sum()), idle),
         "in_step_pct": pct(inside, idle),
+        "queued_pct": pct(_queued_time(workload, members, gaps), idle),
+        **_top_gap_evidence(workload, after, longest),
         "kernels_count": int(kernels.size),
         "launches_per_ms": round(members.size / (ledger.span_ns / NS_PER_MS), 2) if ledger.span_ns else 0.0,
     }
@@ -102,19 +111,65 @@ def _evidence(workload: Workload, ledger: DeviceLedger) -> dict[str, EvidenceVal
         evidence["mean_kernel_us"] = ns_to_us(float(activities.dur[kernels].mean()))
     share = empty_queue_share(workload, kernels)
     if share is not None:
-        evidence |= {"empty_queue_pct": round(100 * share, 1), "host_bound": share > 0.5}
+        evidence |= {
+            "empty_queue_pct": round(100 * share, 1),
+            "host_bound": share > 0.5 and pct(idle, ledger.span_ns) >= _HOST_BOUND_IDLE_PCT,
+        }
     return evidence
+
+
+def _queued_time(workload: Workload, members: NDArray[np.int64], gaps: list[Gap]) -> int:
+    """Idle time during which the next activity had long been launched: the device waited, not for the host, ns."""
+    after = members[[gap.after for gap in gaps]]
+    start = np.array([gap.start for gap in gaps], dtype=np.int64)
+    end = start + np.array([gap.dur for gap in gaps], dtype=np.int64)
+    launch = workload.activities.launch[after]
+    known = launch >= 0
+    usual = _usual_latency(workload, members)
+    # A launch may itself be slow; a copy's call may last until the copy is done and tells only when it began.
+    is_kernel = workload.activities.work[after[known]] == int(Work.COMPUTE)
+    called = np.where(is_kernel, workload.tree.end[launch[known]], workload.tree.start[launch[known]])
+    ready = np.maximum(called + usual, workload.tree.start[launch[known]] + 2 * usual)
+    return int(np.maximum(0, end[known] - np.maximum(start[known], ready)).sum())
+
+
+def _top_gap_evidence(workload: Workload, after: int, gap: Gap) -> dict[str, EvidenceValue]:
+    """What the launching thread did in the middle of the longest gap: its annotation and innermost user frame."""
+    trace, launch = workload.trace, int(workload.activities.launch[after])
+    nothing: dict[str, EvidenceValue] = {"top_gap_annotation": "", "top_gap_frame": "", "data_loading": False}
+    if launch < 0:
+        return nothing
+    middle = gap.start + gap.dur // 2
+    on_thread = trace.lane == workload.tree.lane[launch]
+    open_then = np.flatnonzero(on_thread & (trace.start <= middle) & (trace.end > middle))
+    open_then = open_then[np.lexsort((-trace.dur[open_then], trace.start[open_then]))][::-1]  # innermost first
+    annotations = [trace.names[code] for code in trace.name[open_then[trace.kind[open_then] == int(Kind.ANNOTATION)]]]
+    frames = [trace.names[code] for code in trace.name[open_then[trace.kind[open_then] == int(Kind.PYTHON)]]]
+    return {
+        "top_gap_annotation": next((name for name in annotations if not is_step_name(name)), ""),
+        "top_gap_frame": next((name for name in frames if is_user_frame(name)), ""),
+        "data_loading": any("dataloader" in name.lower() for name in annotations),
+    }
 
 
 def empty_queue_share(workload: Workload, kernels: NDArray[np.int64]) -> float | None:
     """Share of the kernels that started as soon as a launch allows; None without launches."""
+    delay = _launch_delays(workload, kernels)
+    return float((delay <= 2 * _usual_latency(workload, kernels)).mean()) if delay.size else None
+
+
+def _launch_delays(workload: Workload, kernels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time from launch to start of each kernel launched by a call of its own, ns."""
     activities = workload.activities
     own = kernels[(activities.link[kernels] == int(Link.CORRELATION)) & ~activities.graph[kernels]]
-    if not own.size:
-        return None
-    delay = activities.start[own] - workload.tree.start[activities.launch[own]]
-    usual = max(float(np.percentile(delay, _LAUNCH_LATENCY_PERCENTILE)), 1.0)
-    return float((delay <= 2 * usual).mean())
+    delays: NDArray[np.int64] = activities.start[own] - workload.tree.start[activities.launch[own]]
+    return delays
+
+
+def _usual_latency(workload: Workload, kernels: NDArray[np.int64]) -> int:
+    """Launch latency of kernels that found an empty queue: a low percentile of all delays, ns."""
+    delays = _launch_delays(workload, kernels)
+    return max(int(np.percentile(delays, _LAUNCH_LATENCY_PERCENTILE)), 1) if delays.size else 1
 
 
 def launching_op(workload: Workload, activity: int) -> str | None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _MIN_EXPOSED_PCT = 2.0
 _MIN_COMM_PCT = 1.0
 _POOR_OVERLAP_PCT = 70.0
-_MAX_NAMES = 6
 
 
 def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[FindingEvidence]]:
@@ -60,7 +59,7 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[FindingE
 
 def _finding(workload: Workload, identity: str, item: tuple[int, str, dict[str, EvidenceValue]]) -> FindingEvidence:
     exposed, category, evidence = item
-    known = {**evidence, "kind": "upper_bound", "category": category}
+    known = {**evidence, "kind": "upper_bound", "category": category, "analyzer": "multi_kernel"}
     return FindingEvidence(
         id=identity,
         tier="system",
@@ -79,7 +78,6 @@ def _finding(workload: Workload, identity: str, item: tuple[int, str, dict[str, 
 def _communication(workload: Workload, exposed: int, total: int) -> dict[str, EvidenceValue]:
     activities = workload.activities
     members = np.flatnonzero(activities.work == int(Work.COMMUNICATION))
-    names = _heaviest(workload, members)
     kinds = {activities.infos[code].facts.collective for code in np.unique(activities.name[members]).tolist()}
     return {
         "exposed_comm_ms": ns_to_ms(exposed),
@@ -87,7 +85,7 @@ def _communication(workload: Workload, exposed: int, total: int) -> dict[str, Ev
         "total_comm_ms": ns_to_ms(total),
         "overlap_pct": pct(total - exposed, total),
         "collectives": ", ".join(sorted(kind for kind in kinds if kind)) or "not named",
-        "top_collective": names[0],
+        "top_collective": activities.infos[_heaviest(workload, members)].short,
         "comm_kernels_count": int(members.size),
     }
 
@@ -111,7 +109,7 @@ def _copies(workload: Workload, exposed: int) -> dict[str, EvidenceValue]:
         "dtod_ms": ns_to_ms(time_where(lambda fact: fact.direction == "DtoD")),
         "pageable_ms": ns_to_ms(time_where(lambda fact: "pageable" in (fact.source, fact.destination))),
         "copies_count": int(members.size),
-        "top_copy": _heaviest(workload, members)[0],
+        "top_copy": _named_with_ends(workload, members),
         "top_copy_op": _top_copy_op(workload, members),
     }
     sizes = activities.nbytes[members]
@@ -123,14 +121,22 @@ def _copies(workload: Workload, exposed: int) -> dict[str, EvidenceValue]:
     return evidence
 
 
-def _heaviest(workload: Workload, members: NDArray[np.int64]) -> list[str]:
-    """Readable names of the activities' kinds, most time first."""
+def _heaviest(workload: Workload, members: NDArray[np.int64]) -> int:
+    """Code of the name with most time among some activities."""
     activities = workload.activities
     totals: dict[int, int] = {}
     for code, dur in zip(activities.name[members].tolist(), activities.dur[members].tolist(), strict=True):
         totals[code] = totals.get(code, 0) + dur
-    ranked = sorted(totals, key=lambda code: (-totals[code], workload.trace.names[code]))
-    return [activities.infos[code].short for code in ranked[:_MAX_NAMES]] or ["none"]
+    return min(totals, key=lambda code: (-totals[code], workload.trace.names[code]))
+
+
+def _named_with_ends(workload: Workload, members: NDArray[np.int64]) -> str:
+    """The heaviest copy, with the kinds of memory it goes between where its name tells them."""
+    code = _heaviest(workload, members)
+    short, facts = workload.activities.infos[code].short, describe_copy(workload.trace.names[code])
+    if not (facts.source and facts.destination):
+        return short
+    return f"{short} ({facts.source.capitalize()} -> {facts.destination.capitalize()})"
 
 
 def _top_copy_op(workload: Workload, members: NDArray[np.int64]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rooftrace.calltree.activities import LINK_NAMES, Activities, Link, Work, collect_activities
 from rooftrace.calltree.groups import OpGroup, group_ops, kernel_totals
-from rooftrace.calltree.passes import PHASES, Context, build_context
+from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_frame
 from rooftrace.calltree.quarantine import Quarantined, quarantine
-from rooftrace.calltree.steps import Steps, find_steps
+from rooftrace.calltree.steps import Steps, find_steps, is_step_name
 from rooftrace.calltree.tree import CallTree, build_tree, check_tree
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "collect_activities",
     "find_steps",
     "group_ops",
+    "is_step_name",
+    "is_user_frame",
     "kernel_totals",
     "quarantine",
 ]

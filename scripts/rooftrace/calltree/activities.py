@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -46,6 +47,7 @@ _WORK_OF_KIND = {
 # The External id of kernels is no op id where it equals their own correlation nearly always (writers before 2024).
 _SUSPECT_EXTERNAL_SHARE = 0.95
 _GRAPH = "graphlaunch"
+_NUMBERED_LANE = re.compile(r"(?:stream )?(\d{1,9})\b", re.IGNORECASE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,14 +89,14 @@ class Activities:
 def collect_activities(trace: Trace, tree: CallTree) -> Activities:
     """All GPU activities of a trace, classified by name and linked to their launches."""
     rows = trace.of_kind(*GPU_KINDS)
-    device, stream = trace.device[rows].astype(np.int64), trace.stream[rows]
-    rows = rows[np.lexsort((rows, trace.start[rows], device))]
-    device, stream = _device_of(trace, rows), _stream_of(trace, rows)
+    device = _device_of(trace, rows)
+    order = np.lexsort((rows, trace.start[rows], device))
+    rows, device = rows[order], device[order]
     infos = {code: describe(trace.names[code]) for code in np.unique(trace.name[rows]).tolist()}
     activities = Activities(
         row=rows,
         device=device,
-        stream=stream,
+        stream=_stream_of(trace, rows),
         name=trace.name[rows],
         start=trace.start[rows],
         end=trace.end[rows],
@@ -125,11 +127,22 @@ def _device_of(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _stream_of(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Stream id; writers that record none give each queue a lane of its own."""
-    stream = trace.stream[rows].copy()
+    """Stream id; writers that record none give each queue a lane of its own, mostly under the stream's number.
+
+    A lane without a number becomes a negative stream, which no recorded one is.
+    """
+    stream: NDArray[np.int64] = trace.stream[rows].copy()
     absent = stream < 0
-    stream[absent] = trace.lane[rows[absent]]
+    lanes = trace.lane[rows[absent]]
+    number = {lane: _stream_of_lane(trace.lanes[lane][1], -2 - lane) for lane in np.unique(lanes).tolist()}
+    stream[absent] = [number[lane] for lane in lanes.tolist()]
     return stream
+
+
+def _stream_of_lane(tid: int | str, other: int) -> int:
+    """The number in ``7`` or ``stream 7``, else `other`."""
+    match = _NUMBERED_LANE.match(str(tid))
+    return int(match.group(1)) if match else other
 
 
 def _work_of(trace: Trace, rows: NDArray[np.int64], infos: dict[int, KernelInfo]) -> NDArray[np.uint8]:
@@ -163,9 +176,11 @@ def _link_by_external_id(activities: Activities, trace: Trace, tree: CallTree) -
     keys = trace.external_id[tree.row[ops]]
     ops, keys = ops[keys > 0], keys[keys > 0]
     order = np.lexsort((-tree.depth[ops], keys))
-    found = _lookup(keys[order], ops[order], external)
-    early = (found >= 0) & (tree.start[found] > activities.start)  # an op cannot follow its own kernel
-    _accept(activities, np.where((external > 0) & ~early, found, -1), Link.EXTERNAL_ID)
+    found = np.where(external > 0, _lookup(keys[order], ops[order], external), -1)
+    known = np.flatnonzero(found >= 0)
+    early = tree.start[found[known]] > activities.start[known]  # an op cannot follow its own kernel
+    found[known[early]] = -1
+    _accept(activities, found, Link.EXTERNAL_ID)
 
 
 def _link_by_flow(activities: Activities, trace: Trace, tree: CallTree) -> None:

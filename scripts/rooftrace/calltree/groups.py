@@ -74,9 +74,12 @@ def group_ops(trace: Trace, tree: CallTree, context: Context, activities: Activi
 
 
 def _unit_of(context: Context, activities: Activities) -> NDArray[np.int64]:
-    """The op node whose cost covers each activity, -1 for kernels launched outside any op."""
+    """The op node whose cost covers each activity, -1 for kernels launched outside any op.
+
+    The op around a graph's launch says nothing of the kernels replayed: each stands for itself, under its own name.
+    """
     unit = np.full(activities.row.size, -1, dtype=np.int64)
-    linked = activities.linked
+    linked = activities.linked & ~activities.graph
     unit[linked] = context.unit[activities.launch[linked]]
     return unit
 
@@ -153,12 +156,16 @@ def _stride_class(dims: Any, strides: Any) -> tuple[str, ...]:
 
 
 def _layout_of(shape: Any, stride: Any) -> str:
-    """Order of the dimensions in memory, such as `0123` for contiguous; `b` marks a broadcast one."""
+    """Order of the dimensions in memory, such as `0123` for contiguous; `b` marks a broadcast one.
+
+    Dimensions of size one are left out: their strides mean nothing.
+    """
     if not isinstance(stride, list) or not stride or not all(isinstance(step, int) for step in stride):
         return ""
-    order = sorted(range(len(stride)), key=lambda axis: (-stride[axis], axis))
     sizes = shape if isinstance(shape, list) and len(shape) == len(stride) else [0] * len(stride)
-    return "".join(f"{axis}b" if stride[axis] == 0 and sizes[axis] != 1 else str(axis) for axis in order)
+    axes = [axis for axis, size in enumerate(sizes) if size != 1]
+    order = sorted(axes, key=lambda axis: (-stride[axis], axis))
+    return "".join(str(axis) if stride[axis] else f"{axis}b" for axis in order)
 
 
 def _make_group(

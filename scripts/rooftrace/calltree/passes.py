@@ -31,6 +31,8 @@ _FRAMEWORK = re.compile(
     r"|.*[/\\](?:site|dist)-packages[/\\]torch[/\\]|.*[/\\]lib[/\\]python3[.\d]*[/\\](?!site-packages|dist-packages)"
     r"|<string>|<method|<eval_with_key>|importlib|multiprocessing[/\\]|concurrent[/\\]|asyncio[/\\]|unknown$)"
 )
+# What profilers of 2021 recorded like an op and today's record as annotations.
+_ANNOTATION = re.compile(r"^ProfilerStep|^Optimizer\.|^enumerate\(DataLoader\)")
 _FRAME = re.compile(r"^.+\(\d+\): .+")
 
 
@@ -51,14 +53,15 @@ class Context:
 
 def build_context(trace: Trace, tree: CallTree) -> Context:
     """Run all passes."""
-    is_op = tree.kind == int(Kind.CPU_OP)
+    is_op = _name_mask(trace, tree, lambda name: not _ANNOTATION.match(name), Kind.CPU_OP)
     op = tree.innermost(is_op)
     claims = is_op & _name_mask(trace, tree, opmodels.claims_subtree, Kind.CPU_OP)
     claimed = tree.outermost(claims)
     module, paths = _module_paths(trace, tree)
     backward = tree.innermost(is_op & _name_mask(trace, tree, _matcher(_BACKWARD), Kind.CPU_OP)) >= 0
-    optimizer = tree.innermost(_name_mask(trace, tree, _matcher(_OPTIMIZER), Kind.ANNOTATION, Kind.PYTHON)) >= 0
-    data = tree.innermost(_name_mask(trace, tree, _matcher(_DATA), Kind.ANNOTATION)) >= 0
+    marks = (Kind.ANNOTATION, Kind.CPU_OP)
+    optimizer = tree.innermost(_name_mask(trace, tree, _matcher(_OPTIMIZER), *marks, Kind.PYTHON)) >= 0
+    data = tree.innermost(_name_mask(trace, tree, _matcher(_DATA), *marks)) >= 0
     recompute = tree.innermost(_name_mask(trace, tree, _matcher(_RECOMPUTE), Kind.PYTHON)) >= 0
     phase = np.zeros(tree.row.size, dtype=np.uint8)
     for mask, code in ((data, 4), (backward, 1), (optimizer, 2)):
@@ -67,7 +70,7 @@ def build_context(trace: Trace, tree: CallTree) -> Context:
     context = Context(
         op=op,
         unit=unit,
-        frame=tree.innermost(_name_mask(trace, tree, _is_user_frame, Kind.PYTHON)),
+        frame=tree.innermost(_name_mask(trace, tree, is_user_frame, Kind.PYTHON)),
         module=module,
         module_paths=paths,
         phase=phase,
@@ -83,7 +86,8 @@ def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda name: pattern.search(name) is not None
 
 
-def _is_user_frame(name: str) -> bool:
+def is_user_frame(name: str) -> bool:
+    """Whether a Python frame lies outside the framework's and the interpreter's own folders."""
     return _FRAME.match(name) is not None and not _FRAMEWORK.match(name)
 
 

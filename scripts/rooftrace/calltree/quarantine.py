@@ -80,7 +80,8 @@ def _suspects(activities: Activities, members: NDArray[np.int64], typical: NDArr
     start, dur = activities.start[members], activities.raw_dur[members]
     covered = np.searchsorted(start, start + dur, side="left") - np.arange(members.size) - 1
     limit = typical[members]
-    limit = np.where(np.isnan(limit), np.percentile(dur, 99), limit) * _TIMES_TYPICAL
+    # Not interpolated: on a short stream the suspect itself would raise the percentile beyond all suspicion.
+    limit = np.where(np.isnan(limit), np.percentile(dur, 99, method="lower"), limit) * _TIMES_TYPICAL
     covers = (covered >= _MIN_COVERED) & (dur > limit)
     size = activities.nbytes[members]
     copies = (activities.work[members] == int(Work.COPY)) & (size >= 0)

@@ -1,17 +1,19 @@
 """The host call tree: which event was open inside which, on every thread.
 
 Children lie inside their parents: an event that overlaps its parent's end is cut there and counted. Built in one
-pass over the events in (thread, start, -end, file order).
+pass over the events in (thread, start, -end, file order). Python frames that enclose no other kind of event are left
+out and counted: they are most of a trace with stacks and own no launch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.trace import HOST_KINDS
+from rooftrace.trace import HOST_KINDS, Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +36,10 @@ class CallTree:
     lane: NDArray[np.int32]
     name: NDArray[np.int32]
     kind: NDArray[np.uint8]
-    node_of_row: NDArray[np.int64]
+    by_depth: NDArray[np.int64]
+    level_bounds: NDArray[np.int64]
     clamped: int
+    empty_frames: int
 
     @property
     def dur(self) -> NDArray[np.int64]:
@@ -55,12 +59,10 @@ class CallTree:
     def _spread(self, values: NDArray[np.int64], *, outermost: bool) -> NDArray[np.int64]:
         if not values.size or not (values >= 0).any():
             return values
-        if int(self.depth.max()) > _MAX_LEVELS:
+        if self.level_bounds.size > _MAX_LEVELS:
             return _spread_by_node(values, self.parent, outermost=outermost)
-        order = np.argsort(self.depth, kind="stable")
-        bounds = np.searchsorted(self.depth[order], np.arange(1, int(self.depth.max()) + 2))
-        for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            nodes = order[low:high]
+        for low, high in pairwise(self.level_bounds[1:].tolist()):
+            nodes = self.by_depth[low:high]
             above, mine = values[self.parent[nodes]], values[nodes]
             prefer, other = (above, mine) if outermost else (mine, above)
             values[nodes] = np.where(prefer >= 0, prefer, other)
@@ -85,24 +87,40 @@ def _spread_by_node(values: NDArray[np.int64], parent: NDArray[np.int64], *, out
 def build_tree(trace: Trace) -> CallTree:
     """The host tree of a trace, one root list per thread."""
     rows = trace.of_kind(*HOST_KINDS)
+    empty = _is_empty_frame(trace, rows)
+    rows = rows[~empty]
     start, end, lane = trace.start[rows], trace.end[rows], trace.lane[rows]
     order = np.lexsort((rows, -end, start, lane))
     rows, start, end, lane = rows[order], start[order], end[order], lane[order]
     parents, depths, ends, clamped = _nest(start.tolist(), end.tolist(), lane.tolist())
-    node_of_row = np.full(trace.kind.size, -1, dtype=np.int64)
-    node_of_row[rows] = np.arange(rows.size)
+    depth = np.array(depths, dtype=np.int64)
+    by_depth = np.argsort(depth, kind="stable")
     return CallTree(
         row=rows,
         parent=np.array(parents, dtype=np.int64),
-        depth=np.array(depths, dtype=np.int64),
+        depth=depth,
         start=start,
         end=np.array(ends, dtype=np.int64),
         lane=lane,
         name=trace.name[rows],
         kind=trace.kind[rows],
-        node_of_row=node_of_row,
+        by_depth=by_depth,
+        level_bounds=np.searchsorted(depth[by_depth], np.arange(max(depths, default=-1) + 2)),
         clamped=clamped,
+        empty_frames=int(empty.sum()),
     )
+
+
+def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Python frames during which no other kind of event starts on their thread."""
+    frames: NDArray[np.bool_] = trace.kind[rows] == int(Kind.PYTHON)
+    start, lane = trace.start[rows], trace.lane[rows].astype(np.int64)
+    length = int(trace.end[rows].max()) + 1 if rows.size else 1
+    others = np.sort(lane[~frames] * length + start[~frames])
+    first = np.searchsorted(others, lane * length + start)
+    last = np.searchsorted(others, lane * length + trace.end[rows])
+    empty: NDArray[np.bool_] = frames & (first == last)
+    return empty
 
 
 def _nest(starts: list[int], ends: list[int], lanes: list[int]) -> tuple[list[int], list[int], list[int], int]:

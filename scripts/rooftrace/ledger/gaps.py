@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.ledger.intervals import union
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -24,15 +22,17 @@ class Gap:
 
 
 def find_gaps(start: NDArray[np.int64], end: NDArray[np.int64]) -> list[Gap]:
-    """All gaps between the first start and the last end, in time order; ``start`` is sorted."""
-    busy = union(start, end)
-    if busy.start.size < 2:
-        return []
-    lows, highs = busy.end[:-1], busy.start[1:]
-    after = np.searchsorted(start, highs, side="left")
-    by_end = np.argsort(end, kind="stable")
-    before = by_end[np.searchsorted(end[by_end], lows, side="left")]
+    """All gaps between the first start and the last end, in time order; ``start`` is sorted.
+
+    An activity without duration bounds gaps like any other, so that the gaps add up to the span's idle time.
+    """
+    reach = np.maximum.accumulate(end)
+    last_to_end = np.maximum.accumulate(np.where(end == reach, np.arange(end.size), 0))
+    before = np.flatnonzero(start[1:] > reach[:-1])
+    lows, highs = reach[before], start[before + 1]
     return [
         Gap(low, high - low, first, second)
-        for low, high, first, second in zip(lows.tolist(), highs.tolist(), before.tolist(), after.tolist(), strict=True)
+        for low, high, first, second in zip(
+            lows.tolist(), highs.tolist(), last_to_end[before].tolist(), (before + 1).tolist(), strict=True
+        )
     ]

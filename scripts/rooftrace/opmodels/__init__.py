@@ -2,7 +2,8 @@
 
 Conventions, the same in every module of this folder:
 
-- A multiply-add is 2 FLOPs. Bias and scales add bytes to a GEMM or convolution, no FLOPs.
+- A multiply-add is 2 FLOPs. Bias and scales add bytes to a GEMM, no FLOPs; the bias of a convolution adds one FLOP
+  an output.
 - Bytes are compulsory traffic: each input once, each output once, each at its own dtype. A broadcast or expanded
   operand counts at the size it has in memory. An op in place reads and writes.
 - Elementwise FLOPs are operations per element times elements; arithmetic, a comparison and an elementary function

@@ -5,13 +5,15 @@ t_floor = max(FLOPs / compute ceiling, bytes / bandwidth, latency floor); the la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from rooftrace import opmodels, platforms
+from rooftrace.calltree import Link
 from rooftrace.opmodels import Cost, Unmodelled
+from rooftrace.opmodels.op import MALFORMED
 from rooftrace.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ Bound = Literal["compute", "memory", "latency"]
 # Above this share of the ceiling a number is not believed without an explanation.
 _CREDIBLE_PCT = 105.0
 _TENSOR_FLOAT = "tfloat32"
+_TOO_MUCH = 1 << 63  # no run of such an op would have ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +61,41 @@ def latency_floor(platform: Platform, activities: Activities) -> int:
     return min(platforms.latency_floor_ns(platform), shortest)
 
 
-def cost_of_group(group: OpGroup) -> Cost | Unmodelled:
-    """Cost of one instance, from the recorded inputs."""
-    if group.link.name == "LOST":
-        return Unmodelled(reason="launch not recorded")
-    if group.graph:
-        return Unmodelled(reason="graph replay: no op and no shapes recorded")
-    if group.node < 0:
-        return Unmodelled(reason="launched outside any op")
-    if group.inputs is None:
-        return Unmodelled(reason="no input shapes recorded")
+def cost_of_group(group: OpGroup, activities: Activities) -> Cost | Unmodelled:
+    """Cost of one instance, from the recorded inputs; a tensor list's dtype from the kernel's name."""
     inputs = group.inputs
-    op = opmodels.op_from_record(group.name, inputs.dims, inputs.types, inputs.strides, inputs.concrete)
-    return opmodels.cost_of(op)
+    if inputs is None or group.graph:
+        return Unmodelled(reason=_why_no_inputs(group))
+    recorded = (inputs.dims, inputs.types, inputs.strides, inputs.concrete)
+    op = opmodels.op_from_record(group.name, *(part if isinstance(part, list) else None for part in recorded))
+    cost = opmodels.cost_of(op)
+    if isinstance(cost, Cost) and max(cost.flops, cost.bytes_total) >= _TOO_MUCH:
+        return Unmodelled(reason=MALFORMED)
+    if isinstance(cost, Cost) or not any(isinstance(arg, tuple) for arg in op.args):
+        return cost
+    names = (activities.infos[code].name for code in group.kernel_codes)
+    spelled = next((dtype for name in names if (dtype := opmodels.dtype_in_kernel_name(name))), None)
+    if spelled is None:
+        return cost
+    inferred = opmodels.cost_of(opmodels.with_list_dtype(op, spelled))
+    if isinstance(inferred, Unmodelled):
+        return inferred
+    return replace(inferred, notes=(*inferred.notes, "dtype of the tensor list inferred from the kernel's name"))
+
+
+def _why_no_inputs(group: OpGroup) -> str:
+    if group.link is Link.LOST:
+        return "launch not recorded"
+    if group.link is Link.CARRY_IN:
+        return "launched before the recorded window"
+    if group.graph:
+        return "graph replay: no op and no shapes recorded"
+    return "launched outside any op" if group.node < 0 else "no input shapes recorded"
 
 
 def rate(group: OpGroup, activities: Activities, platform: Platform | None, latency_floor_ns: int) -> Rating | Unrated:
     """Rating of a group on a platform."""
-    cost = cost_of_group(group)
+    cost = cost_of_group(group, activities)
     if isinstance(cost, Unmodelled):
         return Unrated(reason=cost.reason)
     if platform is None:
@@ -112,7 +132,9 @@ def _rate_cost(busy: NDArray[np.int64], cost: Cost, precision: str, machine: tup
     efficiency = 100.0 * floor * busy.size / total
     if bound == "latency":
         efficiency = min(efficiency, 100.0)
-    flag = _flag(efficiency, cost, platform)
+    sheet_efficiency = 100.0 * sheet * busy.size / total
+    explained = bound == "memory" and _fits_cache(cost, platform)
+    flag = _flag(efficiency, sheet_efficiency, cache_resident=explained)
     if flag == "inconsistent":
         return Unrated(reason="inconsistent: faster than its ceiling allows", cost=cost, flag=flag)
     kinds = {bandwidth.kind} | ({compute.kind} if compute else set())
@@ -123,7 +145,7 @@ def _rate_cost(busy: NDArray[np.int64], cost: Cost, precision: str, machine: tup
         floor_ns=round(floor),
         datasheet_floor_ns=round(sheet),
         efficiency_pct=round(efficiency, 2),
-        datasheet_efficiency_pct=round(min(100.0 * sheet * busy.size / total, efficiency), 2),
+        datasheet_efficiency_pct=round(min(sheet_efficiency, efficiency), 2),
         gap_ns=int(np.maximum(0, busy - round(floor)).sum()),
         ceilings_kind=kinds.pop() if len(kinds) == 1 else "mixed",
         flag=flag,
@@ -139,8 +161,19 @@ def _largest(compute_ns: float, memory_ns: float, latency_ns: float) -> tuple[fl
     return max(terms, key=lambda term: term[0])
 
 
-def _flag(efficiency_pct: float, cost: Cost, platform: Platform) -> str | None:
+def _flag(efficiency_pct: float, sheet_efficiency_pct: float, *, cache_resident: bool) -> str | None:
+    """What explains an incredible efficiency.
+
+    Operands in a cache can beat the memory, though not the compute units. A published measurement can be beaten by
+    newer software up to the datasheet's figure. Beyond that the model, the dtype or the ceiling is wrong.
+    """
     if efficiency_pct <= _CREDIBLE_PCT:
         return None
+    if cache_resident:
+        return "cache-resident"
+    return "above-achievable" if sheet_efficiency_pct <= _CREDIBLE_PCT else "inconsistent"
+
+
+def _fits_cache(cost: Cost, platform: Platform) -> bool:
     cache = platforms.last_level_cache_bytes(platform)
-    return "cache-resident" if cache is not None and cost.bytes_total <= cache else "inconsistent"
+    return cache is not None and cost.bytes_total <= cache
