@@ -5,6 +5,9 @@ from __future__ import annotations
 # Known of every finding.
 OF_ALL = frozenset({"category", "analyzer", "kind", "subject", "score_low_pct", "score_mid_pct", "score_high_pct"})
 
+# What the report adds to every finding for citation; predicates are tested before.
+CITED_ONLY = frozenset({"category_kernels"})
+
 # Compute findings: always there.
 COMPUTE = frozenset(
     {
@@ -23,14 +26,22 @@ COMPUTE = frozenset(
         "op_names",
         "phase",
         "modules",
+        "attention_module",
         "source",
         "graph_replayed",
         "variation_pct",
         "extra_kernels",
+        "layout_ms",
+        "layout_pct",
         "tf32",
+        "fused",
+        "gpu_name",
+        "gpu_vendor",
+        "gpu_tf32",
+        "gpu_bf16",
     }
 )
-# Compute findings with a rating.
+# Compute findings with a rating; `precision` also without one, where kernel names spell it.
 RATED = frozenset(
     {
         "gap_ms",
@@ -45,7 +56,8 @@ RATED = frozenset(
     }
 )
 # Compute findings, where the shapes are those of a matrix product; or without a rating.
-PRODUCT = frozenset({"m", "n", "k", "misaligned"})
+PRODUCT = frozenset({"m", "n", "k", "misaligned", "odd_dims", "batched"})
+SPELLED = frozenset({"precision"})
 UNRATED = frozenset({"unmodelled"})
 
 IDLE = frozenset(
@@ -60,6 +72,10 @@ IDLE = frozenset(
         "top_gap_before",
         "top_gap_after",
         "top_gap_op",
+        "top_gap_annotation",
+        "top_gap_frame",
+        "data_loading",
+        "queued_pct",
         "gaps_over_1ms_count",
         "gaps_over_1ms_pct",
         "short_gaps_pct",

@@ -8,6 +8,7 @@ import pytest
 
 from rooftrace.contracts.pattern import PatternFile
 from rooftrace.pack import KNOWLEDGE
+from rooftrace.patterns import matching_patterns
 from tests.patterns import fields
 
 PATTERNS = KNOWLEDGE / "patterns"
@@ -28,7 +29,7 @@ ANALYZERS = (
     "multi_kernel",
 )
 # What a condition on one field says about others: they come together.
-TOGETHER = (fields.RATED, fields.COMMUNICATION, fields.COPIES)
+TOGETHER = (fields.RATED - fields.SPELLED, fields.COMMUNICATION, fields.COPIES)
 
 
 def read(path: Path) -> PatternFile:
@@ -45,14 +46,16 @@ def known_fields(analyzer: str) -> frozenset[str]:
 
 def present_fields(pattern: PatternFile) -> frozenset[str]:
     """What is certainly in the evidence when the pattern holds."""
-    present = set(fields.OF_ALL)
+    present = set(fields.OF_ALL | fields.CITED_ONLY)
     present |= {"idle": fields.IDLE, "multi_kernel": frozenset()}.get(pattern.analyzer, fields.COMPUTE)
     if pattern.id == "default" and pattern.analyzer not in SYSTEM:
         present |= fields.RATED  # a finding without a rating is written by `unrated`
+    if pattern.id == "unrated" and pattern.analyzer not in SYSTEM:
+        present |= fields.UNRATED
     required = {condition.field for condition in pattern.when.all}
     for group in TOGETHER:
         if required & group:
-            present |= group
+            present |= group | (fields.SPELLED if group <= fields.RATED else frozenset())
     return frozenset(present | required)
 
 
@@ -113,3 +116,153 @@ def test_two_patterns_of_an_analyzer_never_share_a_title(analyzer):
     titles = [json.loads(path.read_bytes())["title"] for path in sorted((PATTERNS / analyzer).glob("*.json"))]
 
     assert len(titles) == len(set(titles))
+
+
+# Evidence of a large batched product inside an attention module on a GPU with TF32 and bf16.
+BATCHED = {
+    "kind": "modelled",
+    "category": "gemm",
+    "batched": True,
+    "attention_module": True,
+    "misaligned": True,
+    "odd_dims": "N, K",
+    "m": 16,
+    "n": 3137,
+    "k": 3137,
+    "bound": "memory",
+    "efficiency_pct": 20.0,
+    "precision": "bfloat16",
+    "tf32": False,
+    "gpu_vendor": "nvidia",
+    "gpu_tf32": True,
+    "gpu_bf16": True,
+    "fused": False,
+}
+WEIGHT = {**BATCHED, "batched": False, "attention_module": False}
+
+
+def test_products_of_activations_get_no_advice_about_weights():
+    assert matching_patterns("gemm", BATCHED) == ["batched_attention", "default"]
+    assert matching_patterns("gemm", {**BATCHED, "attention_module": False}) == ["batched_products", "default"]
+    assert matching_patterns("gemm", WEIGHT) == ["skinny_memory_bound", "misaligned", "memory_bound", "default"]
+
+
+def test_an_odd_number_of_rows_alone_is_no_size_of_the_model():
+    rows = {**WEIGHT, "odd_dims": "M", "m": 141, "bound": "compute"}
+
+    assert matching_patterns("gemm", rows) == ["misaligned_rows", "low_compute_efficiency", "default"]
+
+
+@pytest.mark.parametrize(
+    ("analyzer", "gpu", "expected"),
+    [
+        ("gemm", {"gpu_vendor": "nvidia", "gpu_tf32": True, "gpu_bf16": True}, "fp32_without_tf32"),
+        ("gemm", {"gpu_vendor": "amd", "gpu_tf32": False, "gpu_bf16": True}, "fp32_on_bf16_units"),
+        ("gemm", {"gpu_vendor": "nvidia", "gpu_tf32": False, "gpu_bf16": False}, "fp32_on_fp16_units"),
+        ("convolution", {"gpu_vendor": "nvidia", "gpu_tf32": True, "gpu_bf16": True}, "fp32_without_tf32"),
+        ("convolution", {"gpu_vendor": "amd", "gpu_tf32": False, "gpu_bf16": True}, "fp32_on_bf16_units"),
+        ("convolution", {"gpu_vendor": "nvidia", "gpu_tf32": False, "gpu_bf16": False}, "fp32_on_fp16_units"),
+    ],
+)
+@pytest.mark.parametrize("rating", [{"kind": "modelled", "bound": "compute"}, {"kind": "upper_bound"}])
+def test_advice_for_fp32_names_only_formats_that_the_gpu_has(analyzer, gpu, expected, rating):
+    found = matching_patterns(analyzer, {"precision": "float32", "tf32": False, **gpu, **rating})
+
+    assert [name for name in found if name.startswith("fp32")] == [expected]
+
+
+def test_an_unknown_gpu_gets_no_advice_about_formats():
+    unknown = {"precision": "float32", "tf32": False, "kind": "upper_bound"}
+    machine = {"gpu_name": "", "gpu_vendor": "", "gpu_tf32": False, "gpu_bf16": False}
+
+    assert matching_patterns("gemm", {**unknown, **machine}) == ["unrated", "default"]
+
+
+IDLE = {
+    "kind": "upper_bound",
+    "idle_pct": 40.0,
+    "queued_pct": 10.0,
+    "gaps_over_1ms_pct": 90.0,
+    "short_gaps_pct": 2.0,
+    "in_step_pct": 100.0,
+    "mean_kernel_us": 50.0,
+    "empty_queue_pct": 80.0,
+    "host_bound": True,
+    "data_loading": False,
+    "top_gap_annotation": "",
+    "top_gap_frame": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "writer"),
+    [
+        ({}, "few_long_gaps"),
+        ({"top_gap_frame": "train.py(12): load"}, "few_long_gaps_in_frame"),
+        ({"top_gap_annotation": "evaluate"}, "few_long_gaps_in_annotation"),
+        ({"data_loading": True, "top_gap_annotation": "enumerate(DataLoader)#"}, "data_loading_unplaced"),
+        ({"data_loading": True, "top_gap_frame": "folder.py(9): __getitem__"}, "data_loading"),
+        ({"gaps_over_1ms_pct": 20.0}, "host_bound_launches"),
+        ({"in_step_pct": 10.0}, "between_steps"),
+        ({"queued_pct": 51.0}, "waiting_with_work_queued"),
+    ],
+)
+def test_idle_time_is_told_by_what_its_longest_gaps_show(change, writer):
+    assert matching_patterns("idle", {**IDLE, **change})[0] == writer
+
+
+def test_the_host_is_not_blamed_where_the_next_work_had_been_launched():
+    found = matching_patterns("idle", {**IDLE, "idle_pct": 80.0, "in_step_pct": 10.0, "queued_pct": 60.0})
+
+    assert found == ["waiting_with_work_queued", "unrated", "default"]
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        ({"top_op": "aten::_foreach_add_", "op_names": "aten::_foreach_add_"}, ["optimizer_foreach"]),
+        ({"top_op": "aten::_fused_adam_", "op_names": "aten::_fused_adam_"}, ["optimizer_fused"]),
+        ({"top_op": "none", "op_names": "none", "top_kernel": "apply<AdamFunctor<float>>"}, ["optimizer_fused"]),
+        ({"top_op": "aten::_foreach_copy_", "op_names": "aten::_foreach_copy_"}, []),
+        ({"top_op": "aten::addcdiv_", "op_names": "aten::addcdiv_", "kernels_count": 400}, ["optimizer_loop"]),
+    ],
+)
+def test_an_optimizer_is_told_to_fuse_only_what_is_not_fused(top, expected):
+    known = {"kind": "modelled", "category": "optimizer", "phase": "optimizer", "top_kernel": "multi_tensor", **top}
+
+    assert [name for name in matching_patterns("elementwise", known) if name != "default"] == expected
+
+
+@pytest.mark.parametrize(("share", "expected"), [(15.0, ["layout_changes", "default"]), (14.9, ["default"])])
+def test_layout_advice_needs_layout_time(share, expected):
+    known = {"kind": "modelled", "layout_pct": share, "extra_kernels": "nchwToNhwc", "bound": "memory"}
+
+    assert matching_patterns("convolution", known) == expected
+
+
+@pytest.mark.parametrize(("vendor", "expected"), [("nvidia", "fused_on_nvidia"), ("amd", "fused_on_amd")])
+def test_advice_for_fused_attention_is_of_the_vendor(vendor, expected):
+    known = {"fused": True, "efficiency_pct": 20.0, "bound": "compute", "gpu_vendor": vendor}
+
+    assert matching_patterns("attention", known) == [expected, "default"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, "softmax"),
+        ({"attention_module": True}, "softmax_in_attention"),
+        ({"top_share_pct": 40.0}, "softmax_among_others"),
+        ({"top_op": "aten::sum", "op_names": "aten::sum, aten::_softmax"}, "default"),
+    ],
+)
+def test_a_finding_is_called_softmax_only_where_softmax_is_most_of_it(change, expected):
+    known = {"top_op": "aten::_softmax", "op_names": "aten::_softmax", "top_share_pct": 90.0, "attention_module": False}
+
+    assert matching_patterns("reduction", {**known, **change})[0] == expected
+
+
+def test_no_text_sets_something_at_a_share_of_a_floor():
+    texts = [text for path in FILES for text in (getattr(read(path), name) or "" for name in TEXTS)]
+
+    assert not [text for text in texts if re.search(r"at \{\{\w+\}\} of (its|their|the)( \w+)? floor", text)]

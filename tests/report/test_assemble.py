@@ -23,8 +23,8 @@ def test_findings_of_all_tiers_are_ranked_in_one_list_by_mid_score(tmp_path, fil
         (3, "multi_kernel.F1", 8.75),
         (4, "elementwise.F1", 7.25),
         (5, "gemm.F2", 6.01),
-        (6, "elementwise.F2", 4.2),  # ties with the next one: ids decide
-        (7, "multi_kernel.F2", 4.2),
+        (6, "elementwise.F2", 4.8),  # ties with the next one: ids decide
+        (7, "multi_kernel.F2", 4.8),
     ]
 
 
@@ -54,6 +54,8 @@ def test_op_groups_are_read_with_their_types(tmp_path, files):
         0.0,
     )
     assert (first.kernels[0].ns, first.kernels[0].library) == (3_200_000, "cuBLASLt")
+    assert first.shapes == [[4096, 4096], [4096, 4096]]
+    assert first.dtypes == ["c10::BFloat16", "c10::BFloat16"]
     assert first.modules == ["Model/Block_0/Linear_0"]
     assert first.carry_in is False
 
@@ -72,7 +74,7 @@ def test_the_pattern_of_highest_priority_writes_and_the_others_add_their_action(
     written = next(f for f in assemble(write_files(tmp_path, files)).findings if f.id == "gemm.F2")
 
     assert written.patterns == ["skinny_memory_bound", "memory_bound", "default"]
-    assert written.title == "Skinny matrix products read weights for few rows (M 16, N 4096, K 4096)"
+    assert written.title == "Matrix products read weights for few rows (M 16, N 4096, K 4096)"
     also = [part for part in written.resolution.split("\n\n") if part.startswith("Also: ")]
     assert also == ["Also: Raise the rows per weight read (batch, sequence packing), or store operands in fewer bytes."]
 
@@ -104,6 +106,21 @@ def test_a_pattern_whose_citation_the_evidence_lacks_is_named(tmp_path, files):
     del files["evidence/gemm.json"]["findings"][0]["evidence"]["efficiency_pct"]
 
     with pytest.raises(CheckFailed, match="pattern `gemm/default` cites `efficiency_pct`"):
+        assemble(write_files(tmp_path, files))
+
+
+def test_recorded_shapes_that_are_no_list_are_unknown(tmp_path, files):
+    files["evidence/ops.csv"][0].update(shapes='"damaged"', dtypes="null")
+
+    first = assemble(write_files(tmp_path, files)).ops[0]
+
+    assert (first.shapes, first.dtypes) == (None, None)
+
+
+def test_a_cell_that_is_not_json_is_named(tmp_path, files):
+    files["evidence/ops.csv"][0]["shapes"] = "[[4096, "
+
+    with pytest.raises(CheckFailed, match="a cell of column `shapes` that is not JSON"):
         assemble(write_files(tmp_path, files))
 
 

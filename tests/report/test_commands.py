@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from rooftrace.report.assemble import assemble
-from rooftrace.report.commands import base_name, profile_commands
+from rooftrace.report.commands import base_name, own_prefix, profile_commands
 from rooftrace.report.view import open_view
 from tests.report.sample import gpu_files, write_files
 from tests.report.sample_names import ADD_KERNEL
@@ -48,3 +48,49 @@ def test_an_amd_gpu_gets_the_tool_of_its_vendor(tmp_path):
     run = write_files(tmp_path, files)
 
     assert {command.tool for command in profile_commands(open_view(run, assemble(run)))} == {"rocprof-compute"}
+
+
+def test_a_long_name_is_selected_by_a_beginning_that_no_other_kernel_has(tmp_path):
+    files = gpu_files()
+    files["manifest.json"]["platform"]["product"] = "AMD Instinct MI300X"
+    same = "Cijk_" + "x" * 110
+    rows = files["evidence/kernels.csv"]
+    rows[0]["kernel"], rows[3]["kernel"] = same + "_MT256" + "_y" * 100, same + "_MT128" + "_y" * 100
+    run = write_files(tmp_path, files)
+
+    first, _, other = profile_commands(open_view(run, assemble(run)))
+
+    # 5 + 110 characters are shared, `_MT` as well: of 100, 108, 116, 124 the last is the first to differ
+    words = shlex.split(first.text)
+    assert words[words.index("--kernel") + 1] == same + "_MT256_y_" + ".*"
+    assert (first.is_exact, other.is_exact) == (True, True)
+
+
+def test_a_mangled_kernel_is_selected_by_its_readable_name(tmp_path):
+    files = gpu_files()
+    files["evidence/kernels.csv"][0].update(kernel="_ZN2ck12kernel_batchILi4EEEvi", short="ck::kernel_batch<4>")
+    run = write_files(tmp_path, files)
+
+    words = shlex.split(profile_commands(open_view(run, assemble(run)))[0].text)
+
+    assert words[words.index("--kernel-name") + 1] == "regex:^kernel_batch$"
+
+
+def test_names_that_differ_only_far_behind_share_a_beginning():
+    name = "k" * 400
+
+    assert own_prefix(name + "a", [name + "a", name + "b"]) == "k" * 300
+
+
+@pytest.mark.parametrize(
+    ("launches", "skip", "count"), [(1, "0", "1"), (2, "1", "1"), (4, "2", "2"), (20, "10", "3"), (900, "10", "3")]
+)
+def test_counters_are_read_within_the_launches_there_are(tmp_path, launches, skip, count):
+    files = gpu_files()
+    files["evidence/kernels.csv"][0]["count"] = launches
+    run = write_files(tmp_path, files)
+
+    words = shlex.split(profile_commands(open_view(run, assemble(run)))[0].text)
+
+    assert words[words.index("--launch-skip") + 1] == skip
+    assert words[words.index("--launch-count") + 1] == count

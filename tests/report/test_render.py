@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rooftrace.report.assemble import assemble, render, write
+from rooftrace.report.environment import template_environment
 from tests.report.sample import cpu_files, gpu_files, renamed, write_files
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "report_small" / "analysis.md"
@@ -79,8 +80,8 @@ def test_every_ranked_finding_stands_between_its_markers(text):
         ("multi_kernel.F1", "system", "communication", "3", "7.50", "8.75", "10.00", "10.00"),
         ("elementwise.F1", "compute", "elementwise", "4", "6.22", "7.25", "8.29", "8.29"),
         ("gemm.F2", "compute", "gemm", "5", "5.15", "6.01", "6.87", "6.87"),
-        ("elementwise.F2", "compute", "memory", "6", "3.60", "4.20", "4.80", "4.80"),
-        ("multi_kernel.F2", "system", "copy", "7", "3.60", "4.20", "4.80", "4.80"),
+        ("elementwise.F2", "compute", "memory", "6", "4.80", "4.80", "4.80", "4.80"),
+        ("multi_kernel.F2", "system", "copy", "7", "4.80", "4.80", "4.80", "4.80"),
     ]
 
 
@@ -132,7 +133,7 @@ def test_names_from_a_trace_are_inert(tmp_path, files, name):
     hostile = {path: renamed(content, lambda _: name) for path, content in files().items()}
     for row in hostile["evidence/ops.csv"]:
         row["kernels"] = [{**row["kernels"][0], "name": name}]
-        row["shapes"] = row["dtypes"] = name
+        row["shapes"] = row["dtypes"] = [name]
     run = write_files(tmp_path, hostile)
     write(run)
     text = (run / "analysis.md").read_text(encoding="utf-8")
@@ -218,17 +219,32 @@ def test_words_told_twice_are_referred_to_the_third_time(tmp_path):
     assert "- **Resolution**: as for `gemm.F1`" in text
 
 
-def test_at_most_ten_findings_are_written_out_and_six_detailed(tmp_path):
+def test_at_most_eight_findings_are_written_out_and_five_detailed(tmp_path):
     files = gpu_files()
     template = files["evidence/gemm.json"]["findings"][0]
     files["evidence/gemm.json"]["findings"] = [dict(template, id=f"gemm.F{number:02}") for number in range(1, 15)]
 
     text = rendered(write_files(tmp_path, files))
 
-    assert text.count("<!-- finding ") == 10
-    assert section(text, "## Detailed Analysis").count("\n### ") == 6
-    assert "(findings/gemm.md#gemm-f06)" in text  # rank 7, after idle.F1 and five of its kind
-    assert len(text.splitlines()) < 480
+    first = section(text, "## What To Do First")
+    assert first.count("\n### ") == 8
+    assert section(text, "## Detailed Analysis").count("\n### ") == 5
+    assert "(findings/gemm.md#gemm-f05)" in text  # rank 6, after idle.F1 and four of its kind
+    assert len(text.splitlines()) < 400
+
+
+def test_ranked_findings_that_are_not_written_out_carry_their_markers_in_a_row(tmp_path):
+    files = gpu_files()
+    template = files["evidence/gemm.json"]["findings"][0]
+    files["evidence/gemm.json"]["findings"] = [dict(template, id=f"gemm.F{number:02}") for number in range(1, 15)]
+
+    first = section(rendered(write_files(tmp_path, files)), "## What To Do First")
+
+    # idle.F1, 14 of gemm, two of multi_kernel, two of elementwise: 19 ranked
+    assert re.findall(r"<!-- finding id=\S+ tier=\S+ category=\S+ rank=(\d+)", first) == [
+        str(rank) for rank in range(1, 20)
+    ]
+    assert first.count("<!-- /finding -->") == 19
 
 
 def test_of_many_steps_the_first_and_the_slowest_are_shown(tmp_path):
@@ -257,3 +273,103 @@ def test_of_many_steps_the_first_and_the_slowest_are_shown(tmp_path):
         *("0", "1", "2", "3", "4"),
         *("16", "17", "18", "19", "20"),
     ]
+
+
+def with_leading(files, length):
+    """The run with `length` ns of its first step, all of it compute, before the first step."""
+    device = files["evidence/ledger.json"]["devices"][0]
+    first = device["steps"][0]
+    zero = dict.fromkeys(("exposed_comm_ns", "exposed_copy_ns", "idle_ns", "total_comm_ns", "total_copy_ns"), 0)
+    stretch = {
+        **zero,
+        "name": "before first step",
+        "start_ns": first["start_ns"],
+        "span_ns": length,
+        "compute_ns": length,
+        "compute_by_category": {"gemm": length},
+        "idle_by_cause": {},
+    }
+    first["start_ns"] += length
+    for name in ("span_ns", "compute_ns"):
+        first[name] -= length
+    first["compute_by_category"]["gemm"] -= length
+    device["steps"].insert(0, stretch)
+    return files
+
+
+def test_time_before_the_first_step_has_a_row_of_its_own(tmp_path):
+    text = rendered(write_files(tmp_path, with_leading(gpu_files(), 500_000)))
+    summary = section(text, "## Executive Summary")
+
+    assert "| before first step | 500.0 µs | 100.0 % | 0.0 % | 0.0 % | 0.0 % |" in summary
+    assert "The row before the first step is carry-in (work launched earlier) or set-up" in summary
+    assert "2 steps (from: annotation), mean 4.750 ms" in summary  # (5.5 - 0.5 + 4.5) / 2
+    assert "lies before the first step" not in summary  # 0.5 of 10 ms is 5 %, not more
+
+
+def test_much_time_before_the_first_step_is_named_in_the_summary(tmp_path):
+    text = rendered(write_files(tmp_path, with_leading(gpu_files(), 600_000)))
+
+    assert "6.0 % of the span lies before the first step: carry-in or set-up" in section(text, "## Executive Summary")
+
+
+def test_gaps_start_on_the_clock_of_the_span(text):
+    gaps = section(text, "## System-Level Optimizations")
+
+    assert "| 5.900 ms | 1.300 ms | `reduce_kernel`" in gaps  # 6.0 ms on the trace's clock, the span begins at 0.1
+
+
+def test_upper_bounds_are_marked_and_have_one_number(text):
+    first = section(text, "## What To Do First")
+
+    assert "### 6. *Upper bound*: Copies, casts and fills without a rating take 4.8 % of the span" in first
+    assert "- **Impact**: at most 4.8 % of the span, 480.0 µs in all" in first
+    assert "4.8 % / 4.8 %" not in first
+
+
+def test_a_long_path_of_a_frame_loses_its_beginning(tmp_path):
+    files = gpu_files()
+    files["evidence/gaps.csv"][0]["source"] = f"/{'deep/' * 60}train.py(12): load"
+
+    gaps = section(rendered(write_files(tmp_path, files)), "## System-Level Optimizations")
+
+    assert re.search(r"`…[a-z/]+/train\.py\(12\): load`", gaps)
+
+
+def test_fp32_without_tf32_names_products_on_gpus_that_have_it(tmp_path):
+    files = gpu_files()
+    for name in ("gemm", "reduction"):
+        files[f"evidence/{name}.json"]["findings"][0]["evidence"].update(precision="float32", tf32=False)
+
+    assert "fp32 products without TF32: `gemm.F1` |" in rendered(write_files(tmp_path / "a", files))
+
+    for name in ("gemm", "elementwise", "reduction"):
+        for finding in files[f"evidence/{name}.json"]["findings"]:
+            finding["evidence"]["gpu_tf32"] = False
+
+    assert "fp32 products without TF32: this GPU is not known to have TF32 |" in rendered(
+        write_files(tmp_path / "b", files)
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_host_bound", "answer"),
+    [
+        (True, "graphs or fewer launches would: `idle.F1` finds the host too slow;"),
+        (False, "graphs only where the host was late, which `idle.F1` does not show;"),
+    ],
+)
+def test_graphs_are_advised_where_the_host_was_late(tmp_path, is_host_bound, answer):
+    files = gpu_files()
+    files["evidence/idle.json"]["findings"][0]["evidence"]["host_bound"] = is_host_bound
+
+    assert f"| Would graphs or compilation help? | {answer}" in rendered(write_files(tmp_path, files))
+
+
+def test_both_template_environments_keep_compiled_templates_where_the_launcher_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROOFTRACE_COMPILED_TEMPLATES", str(tmp_path / "compiled"))
+
+    for is_xml in (False, True):
+        template_environment(str, autoescape=is_xml).get_template("plots/ledger.svg.j2")
+
+    assert list((tmp_path / "compiled").iterdir())

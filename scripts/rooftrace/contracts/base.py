@@ -71,9 +71,9 @@ EvidenceValue = int | float | str | bool
 
 
 class Record(BaseModel):
-    """A part of an artifact: unknown fields are refused, values do not change."""
+    """A part of an artifact: unknown fields are refused, values do not change, numbers are finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, allow_inf_nan=False)
 
 
 class Artifact(Record):

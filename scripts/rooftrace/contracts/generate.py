@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, type[BaseModel]] = {
+    "calibrated_platform": platform.CalibratedFile,
     "evidence": AnalyzerEvidence,
     "kernel_category": kernel_rules.CategoryFile,
     "ledger": LedgerFile,

@@ -45,7 +45,7 @@ _EXCLUDE = "Patterns that take a name out again."
 class LibraryFile(Record):
     """A library of kernels. Patterns see the qualified name with template arguments and parameters."""
 
-    schema_version: Literal["1.0"]
+    schema_version: Literal["1.0"] = Field(description="Version of this file's schema.")
     slug: str = Field(pattern="^[a-z0-9_]+$", description="Equal to the file's name without `.json`.")
     name: str = Field(min_length=1, description="As reports show it.")
     priority: int = Field(ge=0, le=1000, description=_PRIORITY)
@@ -63,7 +63,7 @@ class LibraryFile(Record):
 class CategoryFile(Record):
     """What a kernel does. Patterns see its qualified name and template arguments, without lambdas."""
 
-    schema_version: Literal["1.0"]
+    schema_version: Literal["1.0"] = Field(description="Version of this file's schema.")
     slug: Category = Field(description="Equal to the file's name without `.json`.")
     priority: int = Field(ge=0, le=1000, description=_PRIORITY)
     description: str = Field(min_length=1, description="Which kernels belong here.")

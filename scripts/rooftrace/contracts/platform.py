@@ -2,6 +2,9 @@
 
 Each figure stands as a document publishes it and as the product it must equal: units x operations per clock
 x clock, bus width x data rate, links x rate of one. Only dense figures have a place here.
+
+What ``calibrate`` measured on one machine is a file of another form, ``CalibratedFile``: measurements alone, each
+with its statistic and spread. The pack holds none.
 """
 
 from __future__ import annotations
@@ -192,3 +195,92 @@ class PlatformFile(Record):
         description="Shortest plausible kernel in ns; the default is a rule of thumb.",
     )
     ceilings: list[ComputeCeiling] = Field(min_length=1, description="Compute limits by precision and unit.")
+
+
+_SLUG = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+_STATISTIC = "Which figure of which runs: shape, number of batches, what one run does."
+
+
+class Measured(Record):
+    """How a measurement was taken and how far its batches lie apart."""
+
+    statistic: str = Field(min_length=1, description=_STATISTIC)
+    spread_pct: float = Field(
+        ge=0,
+        le=20,
+        description="Interquartile range of the batches in per cent of their median; more than 20 is refused.",
+    )
+
+
+class MeasuredRate(Measured):
+    """A rate that was measured."""
+
+    value_tflops: float = Field(gt=0, description="Median rate in 10^12 operations per second.")
+
+
+class MeasuredBandwidth(Measured):
+    """A bandwidth that was measured."""
+
+    value_gbytes_per_s: float = Field(gt=0, description="Median bandwidth in 10^9 bytes per second.")
+
+
+class MeasuredTime(Measured):
+    """A duration that was measured."""
+
+    value_ns: int = Field(gt=0, description="Median duration in ns.")
+
+
+class MeasuredCeiling(Record):
+    """The measured limit of one precision on one kind of unit."""
+
+    precision: Precision = Field(description="As in a platform file.")
+    unit: Unit = Field(description="`matrix`: a matrix product, whatever executes it; `vector`: multiply-adds.")
+    achievable: MeasuredRate = Field(description="The best rate found.")
+
+
+class MeasuredMemory(Record):
+    """The memory as it was measured."""
+
+    capacity_bytes: int = Field(gt=0, description="Bytes that the device reports.")
+    bandwidth: MeasuredBandwidth = Field(description="Reads and writes of a copy together.")
+
+
+class MeasuredLinks(Record):
+    """Copies between host and device from and to pinned memory."""
+
+    host_to_device: MeasuredBandwidth | None = Field(default=None, description="Towards the device.")
+    device_to_host: MeasuredBandwidth | None = Field(default=None, description="Towards the host.")
+
+
+class LeftOut(Record):
+    """A measurement that has no figure in the file."""
+
+    what: str = Field(min_length=1, description="What was to be measured.")
+    reason: str = Field(min_length=1, description="Why there is no figure.")
+
+
+class CalibratedFile(Record):
+    """What `calibrate` measured on one device: no figure without a measurement."""
+
+    schema_version: Literal["1.0"] = Field(description="Version of this file's schema.")
+    origin: Literal["calibrated"] = Field(description="Tells this form from a platform file.")
+    slug: str = Field(pattern=_SLUG, description="Name of the platform in reports.")
+    names: list[str] = Field(min_length=1, description="Device names as profilers spell them.")
+    vendor: Literal["nvidia", "amd", "cpu"] = Field(description="Who makes the GPU; `cpu` for the host processor.")
+    product: str = Field(min_length=1, description="Product name for reports.")
+    compute_units: int = Field(gt=0, description="SMs or CUs; of a CPU, the threads used.")
+    datasheet_of: str | None = Field(
+        default=None,
+        pattern=_SLUG,
+        description="Platform of the pack that this device is; its datasheet figures stand beside the measurements, "
+        "and what was not measured is taken from it. Absent for a device that the pack does not know.",
+    )
+    detect: Detect | None = Field(default=None, description="Properties of the device, absent for a CPU.")
+    measured_on: str = Field(pattern=_DATE, description="Date of the measurement (YYYY-MM-DD).")
+    software: str = Field(min_length=1, description="Versions of torch and of the runtime that measured.")
+    memory: MeasuredMemory = Field(description="Device memory.")
+    last_level_cache: LastLevelCache | None = Field(default=None, description="As in a platform file.")
+    links: MeasuredLinks = Field(default_factory=MeasuredLinks, description="The link to the host, each way.")
+    latency: MeasuredTime | None = Field(default=None, description="The shortest kernel found.")
+    ceilings: list[MeasuredCeiling] = Field(min_length=1, description="Measured limits by precision and unit.")
+    left_out: list[LeftOut] = Field(default_factory=list, description="What was refused or cannot run here, and why.")

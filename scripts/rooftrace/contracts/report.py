@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from rooftrace.contracts.base import (
     Artifact,
@@ -121,8 +121,13 @@ class OpGroup(Record):
     id: str = Field(description="Stable id, `op1` being the one with most kernel time.")
     name: str = Field(description="Op name; for kernels launched outside any op, the kernel's short name.")
     category: str = Field(description="What the op does.")
-    shapes: str = Field(description="Input shapes as recorded, JSON.")
-    dtypes: str = Field(description="Input dtypes as recorded, JSON.")
+    shapes: list[JsonValue] | None = Field(
+        description="Input shapes as recorded, one entry an input: a list of sizes, or a list of such lists; "
+        "empty for scalars. Null where none were recorded."
+    )
+    dtypes: list[JsonValue] | None = Field(
+        description="Input dtypes as recorded, one entry an input. Null where none were recorded."
+    )
     phase: str = Field(description="forward, backward, optimizer, communication or data.")
     count: int = Field(ge=1, description="Instances.")
     kernel_ns: int = Field(ge=0, description="Summed kernel durations of all instances, nanoseconds.")
@@ -144,7 +149,10 @@ class OpGroup(Record):
     efficiency_pct: float | None = Field(default=None, description="Floor over measured time, per cent.")
     datasheet_efficiency_pct: float | None = Field(default=None, description="The same against datasheet ceilings.")
     gap_ns: int | None = Field(default=None, description="Time above the floor over all instances, nanoseconds.")
-    flag: str | None = Field(default=None, description="`cache-resident` or `inconsistent` above 105 %.")
+    flag: str | None = Field(
+        default=None,
+        description="Above 105 %: `cache-resident`, `above-achievable` (within the datasheet) or `inconsistent`.",
+    )
     unmodelled: str | None = Field(default=None, description="Why there is no rating.")
     notes: list[str] = Field(default_factory=list, description="What the cost model assumed.")
 
@@ -184,10 +192,10 @@ class Remaining(Record):
 class Replay(Record):
     """How well the replay reproduces the run."""
 
-    baseline_ns: int = Field(ge=0)
-    measured_ns: int = Field(ge=0)
-    error_pct: float
-    explained_pct: float
+    baseline_ns: int = Field(ge=0, description="Span of the replay with nothing fixed, nanoseconds.")
+    measured_ns: int = Field(ge=0, description="Span as recorded, nanoseconds.")
+    error_pct: float = Field(description="Replayed over recorded span, minus one, per cent; negative: too fast.")
+    explained_pct: float = Field(description="Share of the recorded span that the replay's rules explain, per cent.")
 
 
 class LedgerBlock(Record):
@@ -208,7 +216,7 @@ class CpuOp(Record):
 class ReportFile(Artifact):
     """The complete report."""
 
-    trace: TraceInfo = Field(description="What was read.")
+    trace: TraceInfo = Field(description="The trace: file, devices, steps, versions.")
     health: Health = Field(description="Whether to trust it.")
     platform: PlatformInfo | None = Field(description="Null where the GPU is unknown.")
     ledger: LedgerBlock = Field(description="The time ledger.")

@@ -95,13 +95,13 @@ def read_artifact(path: Path, model: type[M]) -> M:
     """The checked content of a JSON artifact; `CheckFailed` lists what does not match, by JSON path."""
     data = read_bytes(path)
     try:
-        return model.model_validate_json(data)
+        return model.model_validate_json(data, strict=True)  # as the schema: text is no number
     except ValidationError as error:
         problems = [f"{path.name}::{json_path(e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
         raise CheckFailed(
             f"`{path.name}` does not match its schema: {len(problems)} problem{'s' if len(problems) > 1 else ''}",
             details=problems[:20],
-            hint="Run `rooftrace report RUN` if the file is generated; it is not to be edited",
+            hint="Run `rooftrace analyze TRACE -o RUN` to make it again; it is generated and not to be edited",
         ) from None
 
 

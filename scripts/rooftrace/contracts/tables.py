@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rooftrace.contracts.base import Record
+import orjson
+
+from rooftrace.errors import CheckFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 ColumnType = Literal["int", "float", "str", "json", "bool"]
 Cell = int | float | str | bool | None
 
+_MAX_REPORTED = 5
+_INT = re.compile(r"-?[0-9]+")
+_FLOAT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
-class Column(Record):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
     """One column of a table."""
 
     name: str
@@ -24,7 +33,8 @@ class Column(Record):
     optional: bool = False
 
 
-class Table(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
     """A CSV file's columns, in order."""
 
     name: str
@@ -70,7 +80,7 @@ OPS = Table(
         ("efficiency_pct", "float", "Floor over measured time, per cent.", "optional"),
         ("datasheet_efficiency_pct", "float", "The same against datasheet ceilings.", "optional"),
         ("gap_ns", "int", "Time above the floor over all instances, ns.", "optional"),
-        ("flag", "str", "cache-resident or inconsistent.", "optional"),
+        ("flag", "str", "cache-resident, above-achievable or inconsistent.", "optional"),
         ("unmodelled", "str", "Why there is no rating.", "optional"),
         ("notes", "json", "What the cost model assumed."),
     ),
@@ -135,6 +145,73 @@ def _cell(value: Cell) -> str | int | float:
 
 
 def read_csv(text: str) -> list[dict[str, str]]:
-    """Rows as dictionaries of text cells."""
+    """Rows as dictionaries of text cells, as they stand; `table_problems` tells whether they are a table's."""
+    return [dict(zip(row[0], row[1], strict=False)) for row in _rows(text)]
+
+
+def read_table(table: Table, path: str, text: str) -> list[dict[str, str]]:
+    """Rows of a table's file; `CheckFailed` if it is not that table."""
+    problems = list(table_problems(table, path, text))
+    if problems:
+        raise CheckFailed(
+            f"`{path}` does not match its table",
+            details=problems,
+            hint="Run `rooftrace analyze TRACE -o RUN` to make it again; it is generated and not to be edited",
+        )
+    return read_csv(text)
+
+
+def table_problems(table: Table, path: str, text: str) -> Iterator[str]:
+    """What keeps the text from being the table: its header, or the first five rows and cells that do not fit."""
+    names = [column.name for column in table.columns]
+    header = text.split("\n", 1)[0].split(",")
+    if header != names:
+        yield f"{path}: the header is {','.join(header)[:120]}"
+        return
+    found = 0
+    for number, (_, cells) in enumerate(_rows(text), start=2):
+        for problem in _row_problems(table, cells):
+            found += 1
+            if found <= _MAX_REPORTED:
+                yield f"{path}, line {number}{problem}"
+
+
+def _row_problems(table: Table, cells: list[str]) -> Iterator[str]:
+    if len(cells) != len(table.columns):
+        yield f": {len(cells)} cells under {len(table.columns)} columns"
+        return
+    for column, cell in zip(table.columns, cells, strict=True):
+        if not _fits(column, cell):
+            yield f", {column.name}: {cell[:60]!r} is no {column.type}"
+
+
+def _rows(text: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Header and cells of each row."""
     csv.field_size_limit(1 << 30)
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        header = next(reader, [])
+        for cells in reader:
+            yield header, cells
+    except csv.Error as error:
+        raise CheckFailed(f"line {reader.line_num} is no CSV: {error}") from None
+
+
+def _fits(column: Column, cell: str) -> bool:
+    if not cell:
+        return column.optional or column.type == "str"
+    if column.type == "int":
+        return _INT.fullmatch(cell) is not None
+    if column.type == "float":
+        return _FLOAT.fullmatch(cell) is not None
+    if column.type == "bool":
+        return cell in ("true", "false")
+    return column.type == "str" or _is_json(cell)
+
+
+def _is_json(cell: str) -> bool:
+    try:
+        orjson.loads(cell)
+    except orjson.JSONDecodeError:
+        return False
+    return True

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from jinja2 import Undefined
 
 from rooftrace import units
-from rooftrace.report.markdown import UNKNOWN, Safe, code, md, prose, token
+from rooftrace.report.markdown import UNKNOWN, Safe, code, md, prose, tail, token
 from rooftrace.report.values import cite
 from rooftrace.report.view import dtypes_text, shapes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from pydantic import JsonValue
 
     from rooftrace.contracts.report import Finding
 
@@ -60,14 +62,19 @@ def marker(value: float) -> Safe:
     return Safe(f"{value:.2f}")
 
 
-def shapes(text: str) -> Safe:
+def shapes(recorded: list[JsonValue] | None) -> Safe:
     """Input shapes of an op."""
-    return code(shapes_text(text), 60)
+    return code(shapes_text(recorded), 60)
 
 
-def dtypes(text: str) -> Safe:
+def dtypes(recorded: list[JsonValue] | None) -> Safe:
     """Input dtypes of an op."""
-    return code(dtypes_text(text), 40)
+    return code(dtypes_text(recorded), 40)
+
+
+def frame(text: str, limit: int = 60) -> Safe:
+    """A Python frame, a long path cut at its beginning: file, line and function stay."""
+    return code(tail(text, limit), limit)
 
 
 def ident(text: str) -> Safe:
@@ -96,6 +103,22 @@ def finding_row(finding: Finding) -> list[Cell]:
         cite("efficiency_pct", efficiency) if efficiency is not None else None,
         Safe(f"{'≤ ' if finding.kind == 'upper_bound' else ''}{pct(finding.score.mid)}"),
     ]
+
+
+def finding_marker(finding: Finding) -> Safe:
+    """The opening marker of a finding: a comment that programs read."""
+    score = finding.score
+    words = {"id": finding.id, "tier": finding.tier, "category": finding.category, "rank": str(finding.rank)}
+    numbers = {"low": score.low, "mid": score.mid, "high": score.high, "gpu_time": finding.gpu_time_score}
+    fields = [f"{name}={token(text)}" for name, text in words.items()]
+    fields += [f"{name}={marker(value)}" for name, value in numbers.items()]
+    return Safe(f"<!-- finding {' '.join(fields)} -->")
+
+
+def marked_row(finding: Finding) -> list[Cell]:
+    """A ranked finding that is not written out: a row that carries its markers."""
+    *cells, last = finding_row(finding)
+    return [*cells, Safe(f"{as_markdown(last)} {finding_marker(finding)}<!-- /finding -->")]
 
 
 def finding_gap(finding: Finding) -> Safe:

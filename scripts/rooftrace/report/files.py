@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OP_ROWS: TypeAdapter[list[OpGroup]] = TypeAdapter(list[OpGroup])
-# OpGroup keeps shapes and dtypes as JSON text; these columns become lists.
-_JSON_LISTS = ("kernels", "modules", "notes")
+_JSON_LISTS = tuple(column.name for column in OPS.columns if column.type == "json")
+_AS_RECORDED = ("shapes", "dtypes")
 _OPTIONAL = frozenset(column.name for column in OPS.columns if column.optional)
 _KEPT = tuple(column.name for column in OPS.columns if column.name in OpGroup.model_fields)
 
@@ -102,6 +102,10 @@ def _op_cells(row: dict[str, str]) -> dict[str, object]:
         if text is None or (text == "" and name in _OPTIONAL):
             continue
         cells[name] = _json_cell(name, text) if name in _JSON_LISTS else text
+    for name in _AS_RECORDED:
+        # A damaged trace may hold anything in their place.
+        if not isinstance(cells.get(name), list):
+            cells[name] = None
     return cells
 
 

@@ -10,17 +10,17 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from rooftrace import units
-from rooftrace.pack import TEMPLATES
 from rooftrace.report.axes import draw_roofline
 from rooftrace.report.colours import colour_of
+from rooftrace.report.environment import template_environment
 from rooftrace.report.markdown import one_line
 from rooftrace.report.shapes import INK, PAPER, Drawing, Rect, Text, shortened, text_width
 from rooftrace.report.view import PARTS, by_time, part_ns
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from rooftrace.contracts.ledger import LedgerParts
     from rooftrace.report.view import StepFacts, View
 
@@ -56,16 +56,7 @@ def _render(name: str, drawing: Drawing, **values: object) -> str:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Templates for SVG: every string is escaped for XML."""
-    return Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_xml_text,
-        auto_reload=False,
-        optimized=False,
-    )
+    return template_environment(_xml_text, autoescape=True)
 
 
 def _xml_text(value: object) -> object:

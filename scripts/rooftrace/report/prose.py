@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 # Used where a finding names no pattern.
 _FALLBACK = {"measured": "default", "modelled": "default", "upper_bound": "unrated"}
 
+# Kernels of a category in words, for analyzers that look after several; others are named in their patterns.
+_CATEGORY_KERNELS = {
+    "elementwise": "Elementwise kernels",
+    "memory": "Copies, casts and fills",
+    "optimizer": "Optimizer kernels",
+    "quantization": "Quantisation kernels",
+    "embedding": "Embedding and gather kernels",
+    "sort": "Sorting kernels",
+    "ssm": "State-space kernels",
+}
+
 
 class Knowledge:
     """Patterns by analyzer and id, each file read once and only when cited."""
@@ -101,6 +112,7 @@ def citable(found: FindingEvidence, analyzer: str) -> Mapping[str, EvidenceValue
     return {
         **found.evidence,
         "category": found.category,
+        "category_kernels": _CATEGORY_KERNELS.get(found.category, "Other kernels"),
         "analyzer": analyzer,
         "kind": found.kind,
         "subject": found.subject,

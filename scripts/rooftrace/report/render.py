@@ -6,25 +6,23 @@ A section is a template ``templates/report/<NN>_<name>.md.j2`` and a function ``
 
 from __future__ import annotations
 
-import os
 import re
 from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 
 from rooftrace.pack import TEMPLATES
 from rooftrace.report import cells, markdown
+from rooftrace.report.environment import template_environment
 from rooftrace.report.sections.detailed_analysis import details
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from jinja2 import Environment
+
     from rooftrace.report.view import View
 
-COMPILED_TEMPLATES = "ROOFTRACE_COMPILED_TEMPLATES"
 SUFFIX = ".md.j2"
 _BLANK_LINES = re.compile(r"\n{3,}")
 _FILTERS: dict[str, Callable[..., object]] = {
@@ -38,9 +36,10 @@ _FILTERS: dict[str, Callable[..., object]] = {
     "bytes": cells.size,
     "count": cells.count,
     "flops": cells.flops,
+    "finding_marker": cells.finding_marker,
+    "frame": cells.frame,
     "flops_per_s": cells.flops_per_s,
     "ident": cells.ident,
-    "marker": cells.marker,
     "ns": cells.ns,
     "pct": cells.pct,
     "share": cells.share,
@@ -87,32 +86,9 @@ def _joined(parts: Iterable[str]) -> str:
     return _BLANK_LINES.sub("\n\n", text) + "\n"
 
 
-def _compiled_templates() -> FileSystemBytecodeCache | None:
-    """Compiled templates in the folder that the launcher names: compiling them takes as long as a small analysis."""
-    folder = os.environ.get(COMPILED_TEMPLATES)
-    if not folder:
-        return None
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return FileSystemBytecodeCache(folder) if os.access(folder, os.W_OK) else None
-
-
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Templates for Markdown: strings are escaped by `finalize`, so that none can be forgotten."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - the output is Markdown, escaped by `finalize`
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=cells.as_markdown,
-        auto_reload=False,
-        bytecode_cache=_compiled_templates(),
-        # A template is rendered once or twice a run: folding its constants costs more than it saves.
-        optimized=False,
-    )
+    environment = template_environment(cells.as_markdown, autoescape=False)
     environment.filters.update(_FILTERS)
     return environment

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rooftrace import units
 from rooftrace.errors import CheckFailed
-from rooftrace.report.markdown import Safe, code, md
+from rooftrace.report.markdown import LIMIT, Safe, code, md, tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,8 +35,14 @@ _PLAIN_WORDS = frozenset(
         "unmodelled",
         "subject",
         "collectives",
+        "category_kernels",
+        "gpu_name",
+        "gpu_vendor",
+        "odd_dims",
     }
 )
+# Python frames: their path is cut at its beginning, so that file and line stay.
+_FRAMES = frozenset({"source", "top_gap_frame"})
 
 
 def _number(value: float) -> str:
@@ -79,7 +85,7 @@ def cite(name: str, value: EvidenceValue) -> Safe:
     text = format_value(name, value)
     if not isinstance(value, str) or name in _PLAIN_WORDS:
         return md(text)
-    return code(text)
+    return code(tail(text, LIMIT) if name in _FRAMES else text)
 
 
 def fill(text: str, values: Mapping[str, EvidenceValue], *, where: str) -> str:

@@ -8,8 +8,6 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
-import orjson
-
 from rooftrace import units
 from rooftrace.report.files import GapRow, KernelRow, read_kernels, read_longest_gaps
 from rooftrace.report.roofline import Roofline, roofline
@@ -18,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from rooftrace.contracts.ledger import LedgerParts, StepLedger
+    from pydantic import JsonValue
+
+    from rooftrace.contracts.ledger import DeviceLedger, LedgerParts, StepLedger
     from rooftrace.contracts.report import Finding, OpGroup, ReportFile
 
 GAPS_SHOWN = 5
@@ -56,6 +56,8 @@ class StepFacts:
     """The steps of the first device that has any; ns."""
 
     device: int
+    # The stretch before the first step, where there is one; in no other number here.
+    leading: list[StepLedger]
     rows: list[StepLedger]
     mean_ns: float
     shortest: StepLedger
@@ -114,9 +116,26 @@ class View:
         """Facts about the steps, where a device has more than one."""
         for device in self.report.ledger.devices:
             rows = [step for step in device.steps if step.name != BEFORE_FIRST_STEP]
+            leading = [step for step in device.steps if step.name == BEFORE_FIRST_STEP and step.span_ns]
             if len(rows) > 1:
-                return _step_facts(device.device, rows)
+                return _step_facts(device.device, leading, rows)
         return None
+
+    @cached_property
+    def before_first_step(self) -> tuple[DeviceLedger, StepLedger] | None:
+        """The device with most time before its first step, and that stretch."""
+        found = [
+            (device, step)
+            for device in self.report.ledger.devices
+            for step in device.steps
+            if step.name == BEFORE_FIRST_STEP and step.span_ns
+        ]
+        return max(found, key=lambda pair: pair[1].span_ns, default=None)
+
+    def since_start(self, device: str, time_ns: int) -> int:
+        """A time on the trace's clock as nanoseconds since the span of its device began."""
+        starts = {str(ledger.device): ledger.start_ns for ledger in self.report.ledger.devices}
+        return time_ns - starts.get(device, 0)
 
     @cached_property
     def rated_efficiency_pct(self) -> float | None:
@@ -194,18 +213,12 @@ def module_class(path: str) -> str:
     return _INSTANCE.sub("", _SEPARATORS.split(path)[-1]) or path
 
 
-def shapes_text(shapes: str) -> str:
-    """`4096x1024, 1024x512` of shapes recorded as JSON; scalars are left out."""
-    try:
-        decoded = orjson.loads(shapes)
-    except orjson.JSONDecodeError:
-        return shapes
-    if not isinstance(decoded, list):
-        return ""
-    return ", ".join(text for text in map(_shape_text, decoded) if text)
+def shapes_text(shapes: list[JsonValue] | None) -> str:
+    """`4096x1024, 1024x512` of recorded shapes; scalars are left out."""
+    return ", ".join(text for text in map(_shape_text, shapes or []) if text)
 
 
-def _shape_text(shape: object) -> str:
+def _shape_text(shape: JsonValue) -> str:
     if not isinstance(shape, list) or not shape:
         return ""
     if any(isinstance(size, list) for size in shape):
@@ -213,25 +226,20 @@ def _shape_text(shape: object) -> str:
     return "x".join(str(size) for size in shape)
 
 
-def dtypes_text(dtypes: str) -> str:
-    """Distinct dtypes recorded as JSON, in order of appearance, without scalars."""
-    try:
-        decoded = orjson.loads(dtypes)
-    except orjson.JSONDecodeError:
-        return dtypes
-    if not isinstance(decoded, list):
-        return ""
-    names = [name for name in decoded if isinstance(name, str) and name and not name.startswith("Scalar")]
+def dtypes_text(dtypes: list[JsonValue] | None) -> str:
+    """Distinct recorded dtypes in order of appearance, without scalars."""
+    names = [name for name in dtypes or [] if isinstance(name, str) and name and not name.startswith("Scalar")]
     return ", ".join(dict.fromkeys(names))
 
 
-def _step_facts(device: int, rows: list[StepLedger]) -> StepFacts:
+def _step_facts(device: int, leading: list[StepLedger], rows: list[StepLedger]) -> StepFacts:
     spans = [row.span_ns for row in rows]
     mean = sum(spans) / len(spans)
     deviation = (sum((span - mean) ** 2 for span in spans) / len(spans)) ** 0.5
     rest = median(spans[1:])
     return StepFacts(
         device=device,
+        leading=leading,
         rows=rows,
         mean_ns=mean,
         shortest=min(rows, key=lambda row: row.span_ns),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rooftrace.contracts import store
 from rooftrace.contracts.evidence import ManifestFile
-from rooftrace.contracts.tables import read_csv
 from rooftrace.errors import InputError, RooftraceError
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ class Files:
     run: Path
     _bytes: dict[str, bytes] = field(default_factory=dict)
     _models: dict[str, BaseModel] = field(default_factory=dict)
-    _tables: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     def raw(self, path: str) -> bytes:
         """Content of a file; `InputError` if it is missing."""
@@ -97,11 +96,9 @@ class Files:
             raise InputError("the manifest has another type")
         return manifest
 
-    def table(self, path: str) -> list[dict[str, str]]:
-        """Rows of a CSV artifact."""
-        if path not in self._tables:
-            self._tables[path] = read_csv(self.raw(path).decode("utf-8", "replace"))
-        return self._tables[path]
+    def text(self, path: str) -> str:
+        """Content of a text artifact; bytes that are no UTF-8 become replacement characters."""
+        return self.raw(path).decode("utf-8", "replace")
 
     def paths(self) -> list[str]:
         """Paths the manifest lists."""
@@ -117,28 +114,38 @@ def load_checks() -> dict[str, type[Check]]:
 
 
 def check_run(run: Path, only: str | None = None) -> Result:
-    """Run every check (or those about one file); a check whose requirement failed is left out."""
+    """Run every check; a check whose requirement failed is left out.
+
+    With `only`, the problems of that file are told, and those that keep any file from being checked.
+    """
     files = Files(run=run)
-    checks = load_checks()
-    if only is not None and not files.exists(only):
-        raise InputError(f"`{only}` is missing from `{run}`", hint="Paths are relative to the run's folder")
     problems: list[Problem] = []
     failed: set[str] = set()
     done = 0
-    for code, check in _in_order(checks):
+    for code, check in _in_order(load_checks()):
         if failed & set(check.requires):
             failed.add(code)
             continue
-        found = [
-            Problem(code=code, text=text, message=(check.__doc__ or "").strip())
-            for text in _texts(check, files)
-            if only is None or text.startswith((only, only.rsplit("/", 1)[-1]))
-        ]
+        texts = _texts(check, files)
         done += 1
-        if found:
+        if texts:
             failed.add(code)
-            problems += found
+        problems += [
+            Problem(code=code, text=text, message=inspect.cleandoc(check.__doc__ or ""))
+            for text in texts
+            if only is None or not check.requires or _is_about(text, only)
+        ]
+    if only is not None and "RUN001" not in failed and only not in (store.MANIFEST, *files.paths()):
+        raise InputError(
+            f"`{only}` is no file of the run `{run}`",
+            hint=f"Paths are relative to the run's folder: {', '.join(files.paths()[:3])}, …",
+        )
     return Result(checks=done, problems=problems)
+
+
+def _is_about(text: str, path: str) -> bool:
+    """Whether a problem's text begins with the file, or with its name where a JSON path follows."""
+    return text.startswith((path, f"{path.rsplit('/', 1)[-1]}::"))
 
 
 def _in_order(checks: dict[str, type[Check]]) -> list[tuple[str, type[Check]]]:

@@ -30,7 +30,8 @@ SECTIONS = (
     "## Appendix",
 )
 _MARKER = re.compile(
-    r"<!-- finding id=(\S+) tier=(\S+) category=(\S+) rank=(\d+) low=(\S+) mid=(\S+) high=(\S+) gpu_time=(\S+) -->"
+    r"<!-- finding id=(\S+) tier=(\S+) category=(\S+) rank=(\d+) "
+    r"low=(\d+\.?\d*) mid=(\d+\.?\d*) high=(\d+\.?\d*) gpu_time=(\d+\.?\d*) -->"
 )
 
 
@@ -111,7 +112,7 @@ class REP004(Check):
     @staticmethod
     def check(files: Files) -> Iterator[str]:
         """Compare the headings."""
-        text = files.raw(store.ANALYSIS).decode("utf-8", "replace")
+        text = files.text(store.ANALYSIS)
         found = tuple(line.rstrip() for line in text.split("\n") if line.startswith("## "))
         if found != SECTIONS:
             yield f"analysis.md has the sections {', '.join(found)}"
@@ -126,14 +127,16 @@ class REP005(Check):
     @staticmethod
     def check(files: Files) -> Iterator[str]:
         """Compare markers with findings."""
-        text = files.raw(store.ANALYSIS).decode("utf-8", "replace")
+        text = files.text(store.ANALYSIS)
         findings = {finding.id: finding for finding in _report(files).findings}
-        marked = set()
+        marked: set[str] = set()
         for identity, tier, category, rank, low, mid, high, gpu_time in _MARKER.findall(text):
             finding = findings.get(identity)
             if finding is None:
                 yield f"analysis.md marks the unknown finding {identity}"
                 continue
+            if identity in marked:
+                yield f"analysis.md marks {identity} twice"
             marked.add(identity)
             score = finding.score
             numbers = (float(low), float(mid), float(high), float(gpu_time))

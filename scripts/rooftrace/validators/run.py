@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-import orjson
-
 from rooftrace.contracts import store
-from rooftrace.contracts.tables import TABLES, Column
+from rooftrace.contracts.tables import TABLES, table_problems
+from rooftrace.errors import RooftraceError
 from rooftrace.validators.checks import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooftrace.validators.checks import Files
-
-_MAX_REPORTED = 5
-_INT = re.compile(r"-?\d+")
-_FLOAT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
 class RUN001(Check):
@@ -59,8 +53,10 @@ class RUN003(Check):
         """Read every JSON artifact through its model."""
         for path in files.paths():
             if path.endswith(".json") and files.exists(path) and store.schema_name_of(path):
-                files.model(path)
-        yield from ()
+                try:
+                    files.model(path)
+                except RooftraceError as error:
+                    yield from error.details or (error.what,)
 
 
 class RUN004(Check):
@@ -75,42 +71,7 @@ class RUN004(Check):
             table = TABLES.get(store.schema_name_of(path) or "")
             if table is None or not files.exists(path):
                 continue
-            header = files.raw(path).decode("utf-8", "replace").split("\n", 1)[0].split(",")
-            if header != [column.name for column in table.columns]:
-                yield f"{path}: the header is {','.join(header)[:120]}"
-                continue
-            yield from _bad_cells(path, table.columns, files.table(path))
-
-
-def _bad_cells(path: str, columns: tuple[Column, ...], rows: list[dict[str, str]]) -> Iterator[str]:
-    found = 0
-    for number, row in enumerate(rows, start=2):
-        for column in columns:
-            if not _fits(column, row.get(column.name)):
-                found += 1
-                if found <= _MAX_REPORTED:
-                    cell = str(row.get(column.name))[:60]
-                    yield f"{path}, line {number}, {column.name}: {cell!r} is no {column.type}"
-
-
-def _fits(column: Column, cell: str | None) -> bool:
-    if not cell:
-        return column.optional or (cell == "" and column.type == "str")
-    if column.type == "int":
-        return _INT.fullmatch(cell) is not None
-    if column.type == "float":
-        return _FLOAT.fullmatch(cell) is not None
-    if column.type == "bool":
-        return cell in ("true", "false")
-    return column.type == "str" or _is_json(cell)
-
-
-def _is_json(cell: str) -> bool:
-    try:
-        orjson.loads(cell)
-    except orjson.JSONDecodeError:
-        return False
-    return True
+            yield from table_problems(table, path, files.text(path))
 
 
 class RUN005(Check):

@@ -27,7 +27,7 @@ def trace_info(workload: Workload, facts: FileFacts) -> TraceInfo:
     distributed = trace.header.get("distributedInfo")
     distributed = distributed if isinstance(distributed, dict) else {}
     return TraceInfo(
-        file=facts.name,
+        file=facts.name.encode("utf-8", "replace").decode("utf-8"),  # a name need not be UTF-8, a report must
         sha256=facts.sha256,
         format=facts.format,
         events=trace.event_count,

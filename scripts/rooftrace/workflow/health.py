@@ -24,7 +24,10 @@ _ORDER: dict[str, int] = {"severe": 0, "limit": 1, "info": 2}
 # A kernel may seem to precede its launch by the jitter between two clocks.
 _CLOCK_JITTER_NS = 5_000
 _FEW_KERNELS = 20
+# Above this share of GPU time, work from before the window distorts what the span stands for.
+_MUCH_CARRY_IN_PCT = 5.0
 _WARM_UP_FACTOR = 1.5
+_FEW_STEPS = 2
 
 
 def assess(prepared: Prepared, facts: FileFacts) -> Health:
@@ -137,11 +140,12 @@ def _launch_rows(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64
 def _link_notes(workload: Workload) -> Iterator[HealthNote]:
     activities, trace = workload.activities, workload.trace
     total = int(activities.dur.sum())
+    carried = pct(int(activities.dur[activities.link == int(Link.CARRY_IN)].sum()), total)
     for link, code, severity, text in (
         (
             Link.CARRY_IN,
             "carry_in",
-            "info",
+            "limit" if carried >= _MUCH_CARRY_IN_PCT else "info",
             "were launched before the recorded window; they count in the ledger and are not rated",
         ),
         (
@@ -231,8 +235,9 @@ def _step_notes(workload: Workload) -> Iterator[HealthNote]:
     if empty and len(launched) > 1:
         yield _note("empty_steps", "limit", f"{empty} of {len(launched)} steps launched no GPU work.", empty)
     spans = [step.span_ns for step in workload.ledgers[0].steps if step.name != "before first step"]
-    if len(spans) > 2 and spans[0] > _WARM_UP_FACTOR * float(np.median(spans[1:])):
-        ratio = spans[0] / float(np.median(spans[1:]))
+    usual = float(np.median(spans[1:])) if len(spans) > _FEW_STEPS else 0.0
+    if usual > 0 and spans[0] > _WARM_UP_FACTOR * usual:
+        ratio = spans[0] / usual
         yield _note(
             "warm_up",
             "limit",

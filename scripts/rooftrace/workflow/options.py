@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rooftrace.calltree import Activities, Steps
+    from rooftrace.platforms import Platform
+
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,7 @@ class AnalyzeOptions:
     """What the caller may choose; the defaults read everything and detect the GPU."""
 
     platform: str | None = None
+    own_platform: Platform | None = None  # of a file of the user's, instead of one of the pack
     steps: str | None = None
     progress: Callable[[int], None] | None = None
 
@@ -46,18 +51,23 @@ def _positions(steps: Steps, wanted: str) -> tuple[int, int]:
     if wanted in steps.names:
         at = steps.names.index(wanted)
         return at, at
-    low, _, high = wanted.partition("-")
-    if not low.isdecimal() or not (high or low).isdecimal():
+    match = _RANGE.fullmatch(wanted)
+    if match is None:
         raise UsageError(f"unknown steps: `{wanted}`", hint=_known(steps))
-    first, last = int(low), int(high or low)
+    first, last = int(match[1]), int(match[2] or match[1])
     if first > last or last >= len(steps.names):
         raise UsageError(f"no such steps: `{wanted}`", hint=_known(steps))
     return first, last
 
 
 def _known(steps: Steps) -> str:
-    names = ", ".join(steps.names[:8]) + (", …" if len(steps.names) > 8 else "")
-    return f"The trace has {len(steps.names)} steps, 0 to {len(steps.names) - 1}: {names}"
+    count = len(steps.names)
+    if count == 0:
+        return "The trace has no steps; leave --steps out"
+    if count == 1:
+        return f"The trace has one step, 0: {steps.names[0]}"
+    names = ", ".join(steps.names[:8]) + (", …" if count > 8 else "")
+    return f"The trace has {count} steps, 0 to {count - 1}: {names}"
 
 
 def launches_per_step(steps: Steps) -> list[int]:

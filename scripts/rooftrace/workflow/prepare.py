@@ -47,7 +47,7 @@ class Prepared:
 
 def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
     """Everything an analyzer needs, from the columns of a trace."""
-    choice = choose_platform(trace, options.platform)
+    choice = choose_platform(trace, options)
     tree = calltree.build_tree(trace)
     activities = calltree.collect_activities(trace, tree)
     quarantined = calltree.quarantine(activities, trace.names)
@@ -101,13 +101,15 @@ def _ledgers(activities: Activities, groups: Sequence[OpGroup], steps: Steps) ->
     return device_ledgers(timelines, CATEGORIES, steps.names, window)
 
 
-def choose_platform(trace: Trace, wanted: str | None) -> PlatformChoice:
+def choose_platform(trace: Trace, options: AnalyzeOptions) -> PlatformChoice:
     """The platform asked for, else the one the device properties of the busiest device tell."""
     facts = device_facts(trace)
-    if wanted is not None:
-        platform = platforms.load_platform(wanted)
+    platform, how = options.own_platform, "file"
+    if platform is None and options.platform is not None:
+        platform, how = platforms.load_platform(options.platform), "option"
+    if platform is not None:
         return PlatformChoice(
-            platform=platform, how="option", warning=platforms.mismatch(platform, facts) if facts else None
+            platform=platform, how=how, warning=platforms.mismatch(platform, facts) if facts else None
         )
     if facts is None:
         return PlatformChoice(platform=None, how="none", warning=None)
@@ -122,7 +124,8 @@ def device_facts(trace: Trace) -> platforms.DeviceFacts | None:
         return None
     busy = trace.device[trace.of_kind(*GPU_KINDS)]
     busy = busy[busy >= 0]
-    device = int(np.bincount(busy).argmax()) if busy.size else 0
+    ids, counts = np.unique(busy, return_counts=True)
+    device = int(ids[counts.argmax()]) if ids.size else 0
     chosen = properties.get(device) or properties[min(properties)]
     return platforms.DeviceFacts(
         name=str(chosen.get("name") or ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_MODULES = 5
 _MAX_PATH = 8
-_MAX_GAPS = 5_000
+_MAX_GAPS = 1_000
 _KIND_NAMES = {int(Work.COMPUTE): "kernel", int(Work.COMMUNICATION): "communication", int(Work.COPY): "copy"}
 
 
@@ -203,4 +204,7 @@ def gap_rows(workload: Workload) -> Iterator[list[Cell]]:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer beyond 64 bits, which only damage can make
+        return json.dumps(value, separators=(",", ":"))

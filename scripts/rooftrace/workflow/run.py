@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooftrace import __version__, roofline
+from rooftrace import __version__, platforms, roofline
 from rooftrace.analyzers import compute, idle, multi_kernel
 from rooftrace.contracts import store
 from rooftrace.contracts.evidence import AnalyzerEvidence, FindingEvidence, ManifestFile, RunFile
 from rooftrace.contracts.ledger import LedgerFile
 from rooftrace.contracts.tables import GAPS, KERNELS, OPS, write_csv
-from rooftrace.errors import UsageError
 from rooftrace.trace import load
 from rooftrace.workflow import facts as trace_facts
 from rooftrace.workflow import health, rows
+from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
 from rooftrace.workflow.options import AnalyzeOptions
 from rooftrace.workflow.prepare import prepare_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from rooftrace.analyzers import Workload
     from rooftrace.contracts.base import EvidenceValue
@@ -38,9 +34,11 @@ def analyze(trace: Path, run: Path, options: AnalyzeOptions = _DEFAULT) -> Path:
     The folder appears whole or not at all. One that is there already is replaced only if it is a run.
     """
     refuse_foreign_folder(run)
+    if options.platform is not None:
+        platforms.load_platform(options.platform)  # an unknown one is told before a long file is read
     columns, facts = load(trace, options.progress)
     prepared = prepare_workload(columns, options)
-    with _new_folder(run) as folder:
+    with new_folder(run) as folder:
         write_evidence(folder, prepared, facts)
         write_report(folder)
     return run / store.ANALYSIS
@@ -105,44 +103,3 @@ def _listed(files: dict[str, bytes]) -> list[RunFile]:
         RunFile(path=path, sha256=store.sha256(data), schema_name=store.schema_name_of(path))
         for path, data in sorted(files.items())
     ]
-
-
-def refuse_foreign_folder(run: Path) -> None:
-    """`UsageError` if the folder exists and is not a run, so that nothing of a user's is ever replaced."""
-    if not run.exists():
-        return
-    if not run.is_dir():
-        raise UsageError(f"`{run}` exists and is not a folder", hint="Give another folder with -o")
-    if any(run.iterdir()) and not (run / store.MANIFEST).is_file():
-        raise UsageError(
-            f"`{run}` exists and is not a run of rooftrace; nothing was written",
-            hint="Give an empty or new folder with -o",
-        )
-
-
-@contextmanager
-def _new_folder(run: Path) -> Iterator[Path]:
-    """A temporary folder beside the run that takes its place when all is written, and vanishes otherwise."""
-    try:
-        run.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{run.name}.", dir=run.parent))
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to `{run.parent}`: {error.strerror}", hint="Give a folder you may write to with -o"
-        ) from None
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        _replace(run, temporary)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _replace(run: Path, new: Path) -> None:
-    if run.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{run.name}.old.", dir=run.parent))
-        run.rename(old / "run")
-        new.rename(run)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        new.rename(run)

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from rooftrace.contracts.report import CpuOp, OpGroup
     from rooftrace.report.view import View
 
-ROWS_SHOWN = 10
+ROWS_SHOWN = 8
 CPU_ROWS_BESIDE_GPU = 5
 CPU_ROWS_ALONE = 20
 # Shorter than a typical launch: such a kernel costs the host more than it gives the GPU to do.
 TINY_KERNEL_NS = 5_000
+# Only products and convolutions run on the units that TF32 is for.
+TF32_ANALYZERS = ("gemm", "convolution")
 # An op group whose instances spread this much runs at different speeds on equal shapes.
 UNEVEN_COV = 0.25
 
@@ -126,8 +128,10 @@ def _question_facts(view: View) -> dict[str, object]:
         "uneven_groups": len(uneven),
         "uneven_ns": sum(op.kernel_ns for op in uneven),
         "flops": sum((op.flops or 0) * op.count for op in ops if op.efficiency_pct is not None),
-        "misaligned": _ids(view, "misaligned"),
+        "misaligned": _misaligned(view),
         "without_tf32": _without_tf32(view),
+        "has_tf32": any(finding.evidence.get("gpu_tf32") is True for finding in view.all_findings),
+        "host_bound": _ids(view, "host_bound"),
         "hidden_layout": _listed(
             finding.id for finding in view.all_findings if finding.evidence.get("extra_kernels") not in (None, "")
         ),
@@ -139,11 +143,23 @@ def _ids(view: View, flag: str) -> Safe:
     return _listed(finding.id for finding in view.all_findings if finding.evidence.get(flag) is True)
 
 
+def _misaligned(view: View) -> Safe:
+    """Products with a weight: the sizes of batched products are those of activations."""
+    return _listed(
+        finding.id
+        for finding in view.all_findings
+        if finding.evidence.get("misaligned") is True and finding.evidence.get("batched") is not True
+    )
+
+
 def _without_tf32(view: View) -> Safe:
     return _listed(
         finding.id
         for finding in view.all_findings
-        if finding.evidence.get("precision") == "float32" and finding.evidence.get("tf32") is False
+        if finding.id.partition(".")[0] in TF32_ANALYZERS
+        and finding.evidence.get("precision") == "float32"
+        and finding.evidence.get("tf32") is False
+        and finding.evidence.get("gpu_tf32") is True
     )
 
 

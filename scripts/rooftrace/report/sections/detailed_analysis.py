@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MEMBERS_SHOWN = 3
 # Evidence of a system finding fills a table of this many name and value pairs a row.
-PAIRS = 3
+PAIRS = 4
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooftrace import units
 from rooftrace.report.cells import Cell, ns, pct, share
 from rooftrace.report.markdown import Safe, code
-from rooftrace.report.view import PARTS, by_time, part_ns
+from rooftrace.report.view import BEFORE_FIRST_STEP, PARTS, by_time, part_ns
 
 if TYPE_CHECKING:
     from rooftrace.contracts.ledger import StepLedger
     from rooftrace.report.view import View
 
 STEPS_SHOWN = 12
+# A stretch before the first step that takes more of the span than this is named in the summary, per cent.
+BEFORE_STEPS_PCT = 5.0
 _EDGE = 5
 
 
@@ -22,7 +25,6 @@ def context(view: View) -> dict[str, object]:
     others = [(part, totals.parts[part]) for part in PARTS if part != totals.bounding]
     others.sort(key=lambda item: -item[1])
     rated = sum(view.time_by_bound.values())
-    steps = shown_steps(view.steps.rows) if view.steps else []
     return {
         "bounding": totals.bounding,
         "bounding_ns": totals.parts[totals.bounding],
@@ -32,8 +34,22 @@ def context(view: View) -> dict[str, object]:
         "bounds": [(bound, share(time, rated)) for bound, time in by_time(view.time_by_bound)],
         "first": report.findings[0] if report.findings else None,
         "metrics": _metrics(view),
-        "step_rows": [_step_row(step) for step in steps],
+        **_steps(view),
         "top_cpu_op": report.cpu_ops[0] if report.cpu_ops else None,
+    }
+
+
+def _steps(view: View) -> dict[str, object]:
+    """Rows of the steps' table, with the stretch before the first step where there is one."""
+    steps = shown_steps(view.steps.rows) if view.steps else []
+    before = view.before_first_step
+    share_pct = units.pct(before[1].span_ns, before[0].span_ns) if before else 0.0
+    leading = view.steps.leading if view.steps else []
+    return {
+        "step_rows": [_step_row(step) for step in [*leading, *steps]],
+        "steps_left_out": len(view.steps.rows) - len(steps) if view.steps else 0,
+        "has_leading": bool(leading),
+        "before_steps_pct": share_pct if share_pct > BEFORE_STEPS_PCT else None,
     }
 
 
@@ -66,7 +82,7 @@ def _metric(name: str, time: int, span: int, without: int | None = None) -> list
 
 def _step_row(step: StepLedger) -> list[Cell]:
     return [
-        code(step.name, 40),
+        step.name if step.name == BEFORE_FIRST_STEP else code(step.name, 40),
         ns(step.span_ns),
         *(share(part_ns(step, part), step.span_ns) for part in PARTS),
     ]

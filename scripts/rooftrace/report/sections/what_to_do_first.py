@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooftrace.report.cells import finding_gap, finding_row
+from rooftrace.report.cells import finding_gap, finding_row, marked_row
 
 if TYPE_CHECKING:
     from rooftrace.contracts.report import Finding
     from rooftrace.report.markdown import Safe
     from rooftrace.report.view import View
 
-FINDINGS_IN_FULL = 10
-DETAILS_IN_FULL = 6
+FINDINGS_IN_FULL = 8
+DETAILS_IN_FULL = 5
+# Rows of findings not written out, of which ranked ones are always shown; and rows of a tier's table.
 ROWS_SHOWN = 10
+TIER_ROWS_SHOWN = 8
 # A text that has been shown this often is referred to from then on.
 TOLD_OFTEN = 2
 
@@ -32,12 +34,13 @@ class Item:
 def context(view: View) -> dict[str, object]:
     """Findings written out, and the rest as rows."""
     report = view.report
-    rest = [*report.findings[FINDINGS_IN_FULL:], *report.unranked]
+    ranked_rest = report.findings[FINDINGS_IN_FULL:]
+    unranked = report.unranked[: max(0, ROWS_SHOWN - len(ranked_rest))]
     return {
         "items": items(report.findings[:FINDINGS_IN_FULL], ("insight", "action", "verify")),
-        "has_ranked_rest": len(report.findings) > FINDINGS_IN_FULL,
-        "rest_rows": [finding_row(finding) for finding in rest[:ROWS_SHOWN]],
-        "left_out": len(rest[ROWS_SHOWN:]),
+        "has_ranked_rest": bool(ranked_rest),
+        "rest_rows": [*map(marked_row, ranked_rest), *map(finding_row, unranked)],
+        "left_out": len(report.unranked) - len(unranked),
         "has_gap_shares": any(finding.score_basis == "gap_share" for finding in view.all_findings),
         "has_upper_bounds": any(finding.kind == "upper_bound" for finding in view.all_findings),
     }
@@ -60,7 +63,8 @@ def items(findings: list[Finding], fields: tuple[str, ...]) -> list[Item]:
 
 
 def tier_rows(view: View, tier: str) -> dict[str, object]:
-    """Rows of a tier's ranked findings, and how many are below the ranking limit."""
+    """Rows of a tier's heaviest ranked findings, how many more there are, and how many below the ranking limit."""
     unranked = sum(finding.tier == tier for finding in view.report.unranked)
     rows = [finding_row(finding) for finding in view.report.findings if finding.tier == tier]
-    return {"finding_rows": rows, "unranked": unranked}
+    shown = rows[:TIER_ROWS_SHOWN]
+    return {"finding_rows": shown, "rows_left_out": len(rows) - len(shown), "unranked": unranked}
