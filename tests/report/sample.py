@@ -274,6 +274,7 @@ def _op(name: str, number: int, category: str, kernel: dict, **rest: object) -> 
         "modules": [],
         "carry_in": False,
         "graph_replayed": False,
+        "recompute_ns": 0,
         "notes": [],
         **rest,
     }

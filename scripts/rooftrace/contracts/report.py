@@ -141,6 +141,9 @@ class OpGroup(Record):
     source: str | None = Field(default=None, description="Innermost user frame of the slowest instance.")
     carry_in: bool = Field(description="Launched before the window.")
     graph_replayed: bool = Field(description="Launched by a graph.")
+    recompute_ns: int = Field(
+        ge=0, description="Of `kernel_ns`, time of forward work run again in backward (activation checkpointing)."
+    )
     flops: int | None = Field(default=None, description="FLOPs of one instance; a multiply-add is 2.")
     bytes: int | None = Field(default=None, description="Compulsory traffic of one instance, bytes.")
     precision: str | None = Field(default=None, description="Precision whose ceiling applies.")

@@ -71,6 +71,7 @@ OPS = Table(
         ("call_path", "str", "Enclosing ops of the slowest instance, outermost first.", "optional"),
         ("carry_in", "bool", "Launched before the window."),
         ("graph_replayed", "bool", "Launched by a graph."),
+        ("recompute_ns", "int", "Of kernel_ns, forward work run again in backward, ns."),
         ("flops", "int", "FLOPs of one instance.", "optional"),
         ("bytes", "int", "Compulsory traffic of one instance, bytes.", "optional"),
         ("precision", "str", "Precision whose ceiling applies.", "optional"),

@@ -56,6 +56,7 @@ def op_rows(workload: Workload) -> Iterator[list[Cell]]:
             _call_path(workload, group.node) or None,
             group.link is Link.CARRY_IN,
             group.graph,
+            group.recompute_ns,
             *_rating_cells(rating),
         ]
 

@@ -121,6 +121,7 @@ def _question_facts(view: View) -> dict[str, object]:
     uneven = [op for op in ops if op.count > 1 and op.cov > UNEVEN_COV]
     return {
         "has_stacks": any(op.source for op in ops),
+        "recompute_ns": sum(op.recompute_ns for op in ops),
         "graph_ns": sum(op.kernel_ns for op in ops if op.graph_replayed),
         "generated_ns": view.totals.compute_by_category.get("triton", 0),
         "memory_ns": view.totals.compute_by_category.get("memory", 0),
