@@ -76,9 +76,10 @@ class InternalError(RooftraceError):
     exit_code = 70
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """Error for a name outside a closed list: the nearest first, then all that are valid."""
+def unknown_name(kind: str, name: str, known: Iterable[str], *, listed_by: str | None = None) -> UsageError:
+    """Error for a name outside a closed list: the nearest first, then all that are valid or the command that lists them."""
     names = sorted(known)
     nearest = get_close_matches(name.lower(), names, n=1)
     start = f"Did you mean `{nearest[0]}`? " if nearest else ""
-    return UsageError(f"unknown {kind}: `{name}`", hint=f"{start}Known: {', '.join(names)}")
+    rest = f"Run `{listed_by}` for all" if listed_by else f"Known: {', '.join(names)}"
+    return UsageError(f"unknown {kind}: `{name}`", hint=f"{start}{rest}")

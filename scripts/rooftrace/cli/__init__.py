@@ -6,35 +6,36 @@ that needs them, so that ``--help`` stays quick.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooftrace.cli.output import say
-from rooftrace.cli.parser import build_parser
+from rooftrace.cli.output import abandon, say
+from rooftrace.cli.parser import parse
 from rooftrace.errors import RooftraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ISSUES = "Please report it with the command, the version (`rooftrace --version`) and the lines above"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     gc.disable()  # a command lives for seconds and makes few cycles; the collector would walk millions of events
-    _use_utf8()
-    options = build_parser().parse_args(arguments)
+    _prepare_streams()
     try:
-        return int(options.run(options))
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
     except RooftraceError as error:
         say(str(error))
         return error.exit_code
     except BrokenPipeError:
-        # The reader of stdout has gone (`| head`): not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon(sys.stdout)  # its reader has gone (`| head`): not an error
         return 0
     except KeyboardInterrupt:
         say("error: interrupted; nothing was written")
@@ -42,15 +43,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         say("error: out of memory\n\nhint: Use a machine with more memory, or record fewer steps")
         return 70
-    except Exception as error:  # noqa: BLE001 - the last resort: a bug of ours, told as one
-        return _report_bug(error)
+    except Exception as error:  # noqa: BLE001 - the last resort: a full disk, or a bug of ours, told as one
+        return _report_full_disk() if getattr(error, "errno", None) in _NO_ROOM else _report_bug(error)
+    return code
 
 
-def _use_utf8() -> None:
-    for stream in (sys.stdout, sys.stderr):
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        options = parse(arguments)
+    except SystemExit as done:  # argparse has printed a help or the version
+        return int(done.code or 0)
+    return int(options.run(options))
+
+
+def _prepare_streams() -> None:
+    """UTF-8 whatever the locale; a stream the caller closed goes nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for the process's life
+            continue
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="replace")
+
+
+def _report_full_disk() -> int:
+    abandon(sys.stdout)
+    say("error: no room left to write in\n\nhint: Free some, or give another folder with -o")
+    return 2
 
 
 def _report_bug(error: Exception) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooftrace.cli.output import put, say
+from rooftrace.cli.output import put, put_json_text, say
+from rooftrace.cli.source import is_run, own_models, own_platform
 from rooftrace.contracts import store
 from rooftrace.contracts.report import ReportFile
+from rooftrace.errors import InputError
 from rooftrace.units import format_ns, format_pct
 from rooftrace.workflow import AnalyzeOptions
 from rooftrace.workflow import analyze as analyze_trace
@@ -22,26 +23,33 @@ if TYPE_CHECKING:
 RUNS = "rooftrace-runs"
 _SUFFIXES = re.compile(r"(?:\.pt)?(?:\.trace)?(?:\.json)?(?:\.(?:gz|zst|zip|tar|tgz))*$", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_NAME = 100
 _PROGRESS_EVERY_S = 2.0
 
 
 def run(options: argparse.Namespace) -> int:
     """Write a run and print where."""
     trace = Path(options.trace)
+    if is_run(trace):
+        raise InputError(
+            f"`{trace}` is a run, analysed already", hint=f"Read `{trace / store.ANALYSIS}`, or give a trace file"
+        )
     folder = Path(options.output) if options.output else default_run(trace)
-    written = analyze_trace(
-        trace,
-        folder,
-        AnalyzeOptions(
-            platform=options.platform,
-            steps=options.steps,
-            progress=None if options.quiet else progress(trace.name),
-        ),
-    )
+    with own_models(options):
+        written = analyze_trace(
+            trace,
+            folder,
+            AnalyzeOptions(
+                platform=options.platform,
+                own_platform=own_platform(options),
+                steps=options.steps,
+                progress=None if options.quiet else progress(trace.name),
+            ),
+        )
     report = store.read_artifact(folder / store.REPORT, ReportFile)
     say(summary_line(report))
     if options.json:
-        sys.stdout.write((folder / store.REPORT).read_text(encoding="utf-8"))
+        put_json_text((folder / store.REPORT).read_text(encoding="utf-8"))
     else:
         put(str(written))
     return 0
@@ -49,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 def default_run(trace: Path) -> Path:
     """`./rooftrace-runs/<trace name>`, the name without its endings and unusual characters."""
-    name = _UNSAFE.sub("_", _SUFFIXES.sub("", trace.name)).strip("._") or "trace"
+    name = _UNSAFE.sub("_", _SUFFIXES.sub("", trace.name)).strip("._")[:_MAX_NAME] or "trace"
     return Path(RUNS) / name
 
 

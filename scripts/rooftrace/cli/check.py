@@ -19,7 +19,8 @@ def run(options: argparse.Namespace) -> int:
 
     folder = run_folder(options.folder)
     if folder is None:
-        raise InputError(f"no such folder: `{options.folder}`", hint="Give the folder that `analyze` wrote")
+        what = "is a file, not a folder" if Path(options.folder).exists() else "does not exist"
+        raise InputError(f"`{options.folder}` {what}", hint="Give the folder that `analyze` wrote")
     only = Path(options.file).as_posix() if options.file else None
     result = check_run(folder, only)
     if options.json:
@@ -27,9 +28,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         for problem in result.problems:
             put(str(problem))
-    if result.problems:
+    count = len(result.problems)
+    if count:
         say(
-            f"error: {len(result.problems)} problems in {folder}\n\n"
+            f"error: {count} problem{'s' if count > 1 else ''} in {folder}\n\n"
             "hint: Run `rooftrace explain CODE` for a code's meaning"
         )
         return 1

@@ -28,13 +28,14 @@ def run(options: argparse.Namespace) -> int:
             for code, text in listed.items():
                 put(f"{code}: {text}")
         return 0
-    if options.code not in entries:
-        raise unknown_name("code", options.code, entries)
-    parts = entries[options.code]
+    code = options.code if options.code in entries else options.code.upper()
+    if code not in entries:
+        raise unknown_name("code", options.code, entries, listed_by="rooftrace explain")
+    parts = entries[code]
     if options.json:
-        put_json({"code": options.code, **parts})
+        put_json({"code": code, **parts})
     else:
-        put(options.code)
+        put(code)
         for name, text in parts.items():
             put(f"  {name}: {text}")
     return 0

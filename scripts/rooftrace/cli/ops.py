@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooftrace.cli.output import put_json, put_table, say
-from rooftrace.cli.source import prepare_trace, run_folder
+from rooftrace.cli.source import own_models, own_platform, prepare_trace, refuse_choices, run_folder
 from rooftrace.contracts import store
-from rooftrace.contracts.tables import OPS, read_csv, write_csv
+from rooftrace.contracts.tables import OPS, read_csv, read_table, write_csv
 from rooftrace.units import format_ns
 
 if TYPE_CHECKING:
@@ -33,11 +33,14 @@ def run(options: argparse.Namespace) -> int:
 def _rows(options: argparse.Namespace) -> list[dict[str, str]]:
     folder = run_folder(options.source)
     if folder is not None:
-        return read_csv(store.read_bytes(folder / store.OPS).decode("utf-8"))
+        refuse_choices(options, "platform", "platform-file", "models", "steps")
+        return read_table(OPS, store.OPS, store.read_bytes(folder / store.OPS).decode("utf-8", "replace"))
     from rooftrace.workflow.rows import op_rows
 
-    prepared = prepare_trace(options.source, platform=options.platform, steps=options.steps)
-    return read_csv(write_csv(OPS, op_rows(prepared.workload)))
+    with own_models(options):
+        own = own_platform(options)
+        prepared = prepare_trace(options.source, platform=options.platform, own=own, steps=options.steps)
+        return read_csv(write_csv(OPS, op_rows(prepared.workload)))
 
 
 def _line(row: dict[str, str]) -> list[str]:

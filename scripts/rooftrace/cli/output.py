@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import orjson
 
@@ -11,22 +13,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _MAX_CELL = 60
-_UNPRINTABLE = {code: "?" for code in [*range(32), 127, *range(128, 160)]}
+_REORDERING = [*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A)]  # marks, separators, bidi
+# What a name may hold that moves the cursor, colours the text or turns it round.
+_UNPRINTABLE = {code: "?" for code in [*range(32), *range(127, 160), *_REORDERING]}
+_KEPT_IN_TEXT = {code: sign for code, sign in _UNPRINTABLE.items() if code != ord("\n")}
+_RAW_IN_JSON = re.compile("[\x7f-\x9f]")  # controls that JSON need not escape
 
 
 def say(text: str) -> None:
-    """A line of prose for a person."""
-    sys.stderr.write(text + "\n")
+    """A line of prose for a person; the command goes on where nobody reads it."""
+    try:
+        sys.stderr.write(text.translate(_KEPT_IN_TEXT) + "\n")
+    except BrokenPipeError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere, so that the interpreter's last flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def put(text: str) -> None:
     """Data."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(text.translate(_KEPT_IN_TEXT) + "\n")
 
 
 def put_json(value: Any) -> None:
     """Data for a machine."""
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+    put_json_text(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+
+
+def put_json_text(text: str) -> None:
+    """JSON as it stands, with every control character escaped."""
+    sys.stdout.write(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def put_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> None:

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from rooftrace import __version__
-from rooftrace.errors import UsageError
+from rooftrace.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _DESCRIPTION = "Turns a GPU profile into a prioritised, evidence-backed report of what to fix first."
 _EXIT_CODES = (
     "exit codes: 0 done, 1 a check failed, 2 usage, 3 input unreadable, 4 not a trace, 69 no environment, 70 a bug"
+)
+
+_OF_THE_LAUNCHER = (
+    "commands of scripts/rooftrace.py alone:\n"
+    "    setup     Make the environment that the other commands run in.\n"
+    "    calibrate Measure what this machine's GPU can do and write a platform file."
 )
 
 
@@ -44,12 +50,28 @@ class Command:
     arguments: tuple[Argument, ...]
 
 
+def _count(text: str) -> int:
+    """A whole number from 1 up."""
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from 1 up")
+    return int(text)
+
+
 _JSON = Argument(flags=("--json",), help="print JSON instead of a table", action="store_true")
-_LIMIT = Argument(flags=("--limit",), help="rows to print (default 20)", metavar="N", type=int, default=20)
+_LIMIT = Argument(flags=("--limit",), help="rows to print (default 20)", metavar="N", type=_count, default=20)
 _PLATFORM = Argument(
     flags=("--platform",),
     help="GPU to rate against, instead of the one detected (see `platforms`)",
     metavar="SLUG",
+)
+_PLATFORM_FILE = Argument(
+    flags=("--platform-file",), help="rate against the GPU of this platform file of yours", metavar="FILE.json"
+)
+_MODELS = Argument(
+    flags=("--models",),
+    help="op models of yours; this Python file is run, give only one you trust (repeatable)",
+    metavar="FILE.py",
+    action="append",
 )
 _STEPS = Argument(flags=("--steps",), help="steps to analyse: `3`, `2-5` (from 0) or a name", metavar="STEPS")
 _SOURCE = Argument(flags=("source",), help="a trace file, or the folder of a run", metavar="TRACE_OR_RUN")
@@ -70,6 +92,8 @@ COMMANDS: tuple[Command, ...] = (
                 metavar="RUN",
             ),
             _PLATFORM,
+            _PLATFORM_FILE,
+            _MODELS,
             _STEPS,
             Argument(flags=("--json",), help="print report.json instead of the path", action="store_true"),
             Argument(flags=("-q", "--quiet"), help="no progress on stderr", action="store_true"),
@@ -95,10 +119,10 @@ COMMANDS: tuple[Command, ...] = (
         example=f"tree {_EXAMPLE} --limit 12",
         arguments=(
             Argument(flags=("source",), help="a trace file", metavar="TRACE"),
-            Argument(flags=("--depth",), help="levels to print (default 6)", metavar="N", type=int, default=6),
+            Argument(flags=("--depth",), help="levels to print (default 6)", metavar="N", type=_count, default=6),
             Argument(flags=("--python",), help="include Python frames and modules", action="store_true"),
             _STEPS,
-            Argument(flags=("--limit",), help="rows to print (default 60)", metavar="N", type=int, default=60),
+            Argument(flags=("--limit",), help="rows to print (default 60)", metavar="N", type=_count, default=60),
             _JSON,
         ),
     ),
@@ -108,7 +132,7 @@ COMMANDS: tuple[Command, ...] = (
         reads="a trace or a run",
         writes="nothing",
         example=f"ops {_EXAMPLE} --limit 5",
-        arguments=(_SOURCE, _PLATFORM, _STEPS, _LIMIT, _JSON),
+        arguments=(_SOURCE, _PLATFORM, _PLATFORM_FILE, _MODELS, _STEPS, _LIMIT, _JSON),
     ),
     Command(
         name="ledger",
@@ -125,7 +149,9 @@ COMMANDS: tuple[Command, ...] = (
         writes="nothing",
         example="platforms h100-sxm",
         arguments=(
-            Argument(flags=("slug",), help="one GPU in full", metavar="SLUG", optional=True),
+            Argument(
+                flags=("slug",), help="one GPU in full, or a file of yours", metavar="SLUG_OR_FILE", optional=True
+            ),
             _JSON,
         ),
     ),
@@ -147,8 +173,23 @@ class _Parser(argparse.ArgumentParser):
     """argparse with this program's form of errors."""
 
     def error(self, message: str) -> NoReturn:
-        text = str(UsageError(message, hint=f"Run `{self.prog} --help`"))
-        self.exit(UsageError.exit_code, text + "\n")
+        """Raise what is wrong instead of printing it."""
+        raise UsageError(message, hint=f"Run `{self.prog} --help`")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments of one command; `UsageError` for what no command takes, `SystemExit` once help is printed."""
+    command = next((word for word in arguments if not word.startswith("-")), None)
+    known = {command.name: command for command in COMMANDS}
+    if command is not None and command not in known:
+        raise unknown_name("command", command, known)
+    options, rest = build_parser().parse_known_args(arguments)
+    if not rest:
+        return options
+    if command is not None and rest[0].startswith("-"):
+        flags = [flag for argument in known[command].arguments for flag in argument.flags if flag.startswith("-")]
+        raise unknown_name("option", rest[0].partition("=")[0], ["--help", *flags])
+    raise UsageError(f"one argument too many: `{rest[0]}`", hint=f"Run `rooftrace {command} --help`")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -156,8 +197,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="rooftrace",
         description=_DESCRIPTION,
-        epilog=_EXIT_CODES,
+        epilog=f"{_OF_THE_LAUNCHER}\n\n{_EXIT_CODES}",
         formatter_class=argparse.RawTextHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"rooftrace {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands", parser_class=_Parser)
@@ -173,12 +215,13 @@ def _add(commands: argparse._SubParsersAction[_Parser], command: Command) -> Non
         description=f"{command.summary}\n\nreads:  {command.reads}\nwrites: {command.writes}",
         epilog=f"example:\n  rooftrace {command.example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     for argument in command.arguments:
         options: dict[str, object] = {"help": argument.help}
         if argument.action:
             options["action"] = argument.action
-        else:
+        if argument.action != "store_true":
             options |= {"metavar": argument.metavar, "default": argument.default}
             if argument.type:
                 options["type"] = argument.type

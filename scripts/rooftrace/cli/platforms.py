@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooftrace import platforms
@@ -10,6 +11,7 @@ from rooftrace.cli.output import put, put_json, put_table
 if TYPE_CHECKING:
     import argparse
 
+    from rooftrace.contracts.platform import PlatformFile
     from rooftrace.platforms import Platform
 
 _HEADER = ("slug", "product", "units", "memory", "bandwidth", "bf16 or fp16 matrix", "kind")
@@ -18,7 +20,7 @@ _HEADER = ("slug", "product", "units", "memory", "bandwidth", "bf16 or fp16 matr
 def run(options: argparse.Namespace) -> int:
     """List all, or show one with its sources."""
     if options.slug:
-        platform = platforms.load_platform(options.slug)
+        platform = _platform(options.slug)
         put(platform.model_dump_json(indent=2, exclude_none=True))
         return 0
     known = platforms.load_platforms()
@@ -29,7 +31,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _line(platform: Platform) -> list[str]:
+def _platform(wanted: str) -> Platform:
+    """That of a slug, or of a file of the user's."""
+    if not wanted.lower().endswith(".json"):
+        return platforms.load_platform(wanted)
+    from rooftrace.platforms.user import load_platform_file
+
+    return load_platform_file(Path(wanted))
+
+
+def _line(platform: PlatformFile) -> list[str]:
     bandwidth = platforms.bandwidth_ceiling(platform)
     matrix = platforms.compute_ceiling(platform, "bfloat16", "matrix") or platforms.compute_ceiling(
         platform, "float16", "matrix"

@@ -241,7 +241,7 @@ class MeasuredCeiling(Record):
 class MeasuredMemory(Record):
     """The memory as it was measured."""
 
-    capacity_bytes: int = Field(gt=0, description="Bytes that the device reports.")
+    capacity_bytes: int | None = Field(default=None, gt=0, description="Bytes that the device reports.")
     bandwidth: MeasuredBandwidth = Field(description="Reads and writes of a copy together.")
 
 
