@@ -1,8 +1,8 @@
-"""Cuts a stream of JSON into its envelope and blocks of whole events.
+"""Cuts a stream of JSON into its envelope and pieces of whole events.
 
 The array of events is found once; from there the stream is cut at the last ``},`` that is followed by ``{``. The
 decoder proves each cut: a piece that parses as a JSON array was cut at top level. What does not parse is handed to
-`repair`.
+`salvage`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,29 @@ if TYPE_CHECKING:
 
 # Head of a document: this many bytes may precede the event array (device lists and log lines do).
 MAX_HEAD = 256 << 20
+# A piece is handed on as soon as it is this long; of the sizes tried from 2^18 to 2^23 the fastest.
 BLOCK = 1 << 20
+# Without a boundary in this many blocks the text is no list of events: it is handed on as it is, to bound memory.
+MAX_BLOCKS = 32
 
-_ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[\s*(?:\{\s*"traceEvents"\s*:\s*\[)?')
-_NESTED_START = re.compile(rb'\s*\[\s*\{\s*"traceEvents"\s*:\s*\[')
-_ARRAY_END = re.compile(rb'\}\s*,?\s*\]\s*(?=,\s*"|\}|\]|$)')
+_ARRAY_DOCUMENT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
+_KEY = rb'"traceEvents"\s{0,32}:\s{0,32}\['
+_ARRAY_START = re.compile(_KEY + rb"(?:\s{0,32}\{\s{0,32}" + _KEY + rb")?")
+_NESTED_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s{0,32}\{\s{0,32}" + _KEY)
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
-_OPEN = re.compile(rb"\s*\{")
+# Longer than what a pattern above may span, so that one broken by the end of a chunk is found with the next.
+_SPAN = 256
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Everything before the first event."""
+    """Everything before the first event; `offset` is where `rest` begins in the content."""
 
     text: bytes
     layout: Literal["object", "array"]
     rest: bytes
+    offset: int
 
 
 def split_head(chunks: Iterator[bytes], name: str) -> Head:
@@ -41,29 +48,34 @@ def split_head(chunks: Iterator[bytes], name: str) -> Head:
     buffer = bytearray()
     searched = 0
     for chunk in chunks:
-        if not buffer:
-            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
         buffer += chunk
-        start = buffer.lstrip()[:1] if searched == 0 else b"{"
-        if start == b"[":
-            return _array_head(bytes(buffer))
-        match = _ARRAY_START.search(buffer, max(0, searched - 64))
-        if match and match.end() < len(buffer):
-            return Head(bytes(buffer[: match.start()]), "object", bytes(buffer[match.end() :]))
-        searched = len(buffer)
-        if searched > MAX_HEAD:
+        if len(buffer) < _SPAN:
+            continue
+        head = _find_head(buffer, searched)
+        if head is not None and len(head.rest) >= _SPAN:
+            return head
+        searched = max(0, len(buffer) - 2 * _SPAN)
+        if len(buffer) > MAX_HEAD:
             break
-    match = _ARRAY_START.search(buffer)
-    if match:
-        return Head(bytes(buffer[: match.start()]), "object", bytes(buffer[match.end() :]))
-    raise NotATrace(_no_events(bytes(buffer[:65536]), name), hint=_no_events_hint(bytes(buffer[:65536])))
+    head = _find_head(buffer, searched)
+    if head is not None:
+        return head
+    start = bytes(buffer[:65536])
+    raise NotATrace(_no_events(start, name), hint=_no_events_hint(start))
 
 
-def _array_head(buffer: bytes) -> Head:
-    nested = _NESTED_START.match(buffer)
+def _find_head(buffer: bytearray, searched: int) -> Head | None:
+    match = _ARRAY_DOCUMENT.match(buffer)
+    nested = _NESTED_START.match(buffer) if match else None
     if nested:
-        return Head(b"{", "object", buffer[nested.end() :])
-    return Head(b"", "array", buffer[buffer.index(b"[") + 1 :])
+        return Head(b"{", "object", bytes(buffer[nested.end() :]), nested.end())
+    if match:
+        return Head(b"", "array", bytes(buffer[match.end() :]), match.end())
+    match = _ARRAY_START.search(buffer, searched)
+    if match is None:
+        return None
+    text = bytes(buffer[: match.start()]).removeprefix(_BOM)
+    return Head(text, "object", bytes(buffer[match.end() :]), match.end())
 
 
 # (key that tells the format, what the file is)
@@ -100,51 +112,29 @@ class Piece:
 
 
 def cut_pieces(rest: bytes, chunks: Iterator[bytes], offset: int) -> Iterator[Piece]:
-    """Pieces of the array and of what follows it; the last one holds the end of the document.
-
-    The consumer finds the array's end with `array_end`; from there on pieces are the tail's text.
-    """
-    buffer = rest
+    """Pieces of the array and of what follows it; the last one holds the end of the document."""
+    buffer = bytearray(rest)
+    searched = 0
     for chunk in chunks:
-        buffer = buffer + chunk if buffer else chunk
+        buffer += chunk
         if len(buffer) < BLOCK:
             continue
-        cut = last_boundary(buffer, len(buffer))
-        if cut is None:
+        cut = last_boundary(buffer, searched)
+        if cut is None and len(buffer) < MAX_BLOCKS * BLOCK:
+            searched = max(0, len(buffer) - _SPAN)
             continue
-        yield Piece(buffer[:cut], offset, last=False)
-        buffer, offset = _after_comma(buffer, cut), offset + cut
-    yield Piece(buffer, offset, last=True)
+        end, after = cut or (len(buffer), len(buffer))
+        yield Piece(bytes(buffer[:end]), offset, last=False)
+        del buffer[:after]
+        offset, searched = offset + after, 0
+    yield Piece(bytes(buffer), offset, last=True)
 
 
-def last_boundary(buffer: bytes, end: int) -> int | None:
-    """Position after the last `}` before `end` that is followed by a comma and `{`."""
-    while (at := buffer.rfind(b"}", 0, end)) > 0:
-        if _BOUNDARY.match(buffer, at):
-            return at + 1
-        end = at
-        # Only a look at the near end: a piece without a boundary there is rare and grows by the next chunk.
-        if len(buffer) - at > BLOCK:
-            return None
+def last_boundary(buffer: bytearray, start: int) -> tuple[int, int] | None:
+    """The last place between two events, from `start` on: (end of one, start of the next)."""
+    at = len(buffer)
+    while (at := buffer.rfind(b"}", start, at)) >= 0:
+        match = _BOUNDARY.match(buffer, at)
+        if match:
+            return at + 1, match.end()
     return None
-
-
-def _after_comma(buffer: bytes, cut: int) -> bytes:
-    return buffer[buffer.index(b",", cut) + 1 :]
-
-
-def array_ends(text: bytes) -> Iterator[tuple[int, int]]:
-    """Places where the event array may end: (end of the last event, start of the tail), first to last."""
-    for match in _ARRAY_END.finditer(text):
-        yield match.start() + 1, match.end()
-
-
-def boundaries(text: bytes) -> Iterator[tuple[int, int]]:
-    """Places between two events: (end of one, start of the next)."""
-    for match in _BOUNDARY.finditer(text):
-        yield match.start() + 1, match.end()
-
-
-def starts_event(text: bytes) -> bool:
-    """Whether the text begins with an object."""
-    return _OPEN.match(text) is not None

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from rooftrace.trace import repair
 from rooftrace.trace.events import KIND_OF_CATEGORY, Flows, Inputs, Kind, Tally, Trace
-from rooftrace.trace.rawevents import NO_ARGS, ExactEvent, FastArgs, FastEvent, exact_ns, loose_args, to_int
+from rooftrace.trace.rawevents import MALFORMED, NO_RAW, exact_ns, to_int, usual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-# Below this many µs a float64 still tells nanoseconds apart (2^43 µs: spacing 2^-9 µs = 1.95 ns, error at most 0.98/2).
+    from rooftrace.trace.rawevents import Event, ExactEvent, FastArgs, FastEvent, StrictEvent
+
+# Below this many µs a float64 tells nanoseconds apart: at most 2^-10 µs = 0.98 ns between two, so 0.49 ns of error.
 _EXACT_FLOAT_US = float(1 << 43)
-_INT_FIELDS = (
-    "correlation",
-    "external_id",
-    "external_id_old",
-    "device",
-    "stream",
-    "sequence",
-    "forward_thread",
-    "nbytes",
-)
-_PYTHON = int(Kind.PYTHON)
+# Times beyond are no times (2^62 ns is in the year 2116); within, a start plus a duration fits into 64 bits.
+_MAX_NS = 1 << 62
+_MIN_NS = -(1 << 60)
+
+# The numbers that are read of an op or annotation, and of an event of any other kind but a Python frame.
+_HOST_FIELDS = ("external_id", "external_id_old", "sequence", "forward_thread")
+_OTHER_FIELDS = ("external_id", "external_id_old", "correlation", "device", "stream", "nbytes")
+_INT_FIELDS = tuple(sorted({*_HOST_FIELDS, *_OTHER_FIELDS}))
 _FWDBWD = "fwdbwd"
+_LANE = attrgetter("pid", "tid")
 
 
 class _Interner(dict[Any, int]):
@@ -64,63 +67,64 @@ class Columns:
 
     def add_fast(self, events: Sequence[FastEvent]) -> bool:
         """Take a decoded block; False (and nothing taken) if its times need the exact reader."""
-        complete = [event for event in events if event.ph == "X"]
-        times = np.array([event.ts for event in complete], dtype=np.float64)
-        if times.size and not _float_is_exact(times):
-            return False
-        flows = [event for event in events if event.ph in ("s", "f", "t")]
-        flow_times = np.array([event.ts for event in flows], dtype=np.float64)
-        if flow_times.size and not _float_is_exact(flow_times):
+        complete, flows = _complete_and_flows(events)
+        times = _floats(complete, "ts")
+        flow_times = _floats(flows, "ts")
+        if not (_floats_are_exact(times, complete) and _floats_are_exact(flow_times, flows)):
             return False
         self.event_count += len(events)
-        durations = np.array([event.dur for event in complete], dtype=np.float64)
-        self._take(complete, _us_to_ns(times), _us_to_ns(durations), [event.args for event in complete])
+        self._take(complete, _us_to_ns(times), _us_to_ns(_floats(complete, "dur")))
         self._take_flows(flows, _us_to_ns(flow_times))
         return True
 
-    def add_exact(self, events: Sequence[ExactEvent]) -> None:
-        """Take a decoded block whose fields may have any type."""
+    def add_strict(self, events: Sequence[StrictEvent]) -> None:
+        """Take a decoded block whose times are text."""
         self.event_count += len(events)
-        complete = [_typed(event) for event in events if event.ph == "X"]
-        times = _exact_column(event.ts for event in events if event.ph == "X")
-        durations = _exact_column(event.dur for event in events if event.ph == "X")
-        args = [_decoded_args(event.args) for event in events if event.ph == "X"]
-        self._take(complete, times, durations, args)
-        flows = [event for event in events if event.ph in ("s", "f", "t")]
-        self._take_flows([_typed(event) for event in flows], _exact_column(event.ts for event in flows))
+        complete, flows = _complete_and_flows(events)
+        self._take(complete, _exact_column(complete, "ts"), _exact_column(complete, "dur"))
+        self._take_flows(flows, _exact_column(flows, "ts"))
 
-    def _take(
-        self, events: list[FastEvent], start: NDArray[np.int64], dur: NDArray[np.int64], args: list[FastArgs]
-    ) -> None:
+    def add_exact(self, events: Sequence[ExactEvent]) -> None:
+        """Take events whose fields may have any type."""
+        self.add_strict([usual(event) for event in events])
+
+    def _take(self, events: Sequence[Event], start: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
         count = len(events)
-        kind = np.array([self._kinds[event.cat] for event in events], dtype=np.uint8)
+        kind = np.fromiter(map(self._kinds.__getitem__, map(attrgetter("cat"), events)), np.uint8, count)
         self._put("kind", kind)
         self._put("name", _codes(self._names, map(attrgetter("name"), events), count))
-        self._put("lane", _codes(self._lanes, ((event.pid, event.tid) for event in events), count))
+        self._put("lane", _codes(self._lanes, map(_LANE, events), count))
         self._put("start", start)
         self._put("dur", dur)
-        rows = np.flatnonzero(kind != _PYTHON)
-        used = [args[row] for row in rows.tolist()]
-        for field in _INT_FIELDS:
-            column = np.full(count, -1, dtype=np.int64)
-            column[rows] = _int_column(used, field)
+        args = [event.args for event in events]
+        host = np.flatnonzero((kind == Kind.CPU_OP) | (kind == Kind.ANNOTATION))
+        other = np.flatnonzero(kind > Kind.ANNOTATION)
+        host_args = [args[row] for row in host.tolist()]
+        columns = {field: np.full(count, -1, dtype=np.int64) for field in _INT_FIELDS}
+        _fill(columns, host, host_args, _HOST_FIELDS)
+        _fill(columns, other, [args[row] for row in other.tolist()], _OTHER_FIELDS)
+        for field, column in columns.items():
             self._put(field, column)
-        self._take_inputs(kind, args)
+        self._put_inputs(count, host, host_args)
 
-    def _take_inputs(self, kind: NDArray[np.uint8], args: list[FastArgs]) -> None:
-        column = np.full(kind.size, -1, dtype=np.int32)
-        signatures = self._signatures
-        for row in np.flatnonzero(kind <= int(Kind.ANNOTATION)).tolist():
-            arg = args[row]
-            dims = bytes(arg.dims) or bytes(arg.dims_old)
-            if dims:
-                column[row] = signatures[(dims, bytes(arg.types), bytes(arg.strides), bytes(arg.concrete))]
+    def _put_inputs(self, count: int, rows: NDArray[np.int64], args: list[FastArgs]) -> None:
+        column = np.full(count, -1, dtype=np.int32)
+        dims = [arg.dims if arg.dims is not NO_RAW else arg.dims_old for arg in args]
+        shaped = [at for at, raw in enumerate(dims) if raw is not NO_RAW]
+        if shaped:
+            used = [args[at] for at in shaped]
+            keys = zip(
+                map(bytes, [dims[at] for at in shaped]),
+                *(map(bytes, map(attrgetter(field), used)) for field in ("types", "strides", "concrete")),
+                strict=True,
+            )
+            column[rows[shaped]] = _codes(self._signatures, keys, len(shaped))
         self._put("inputs", column)
 
-    def _take_flows(self, flows: list[FastEvent], ts: NDArray[np.int64]) -> None:
+    def _take_flows(self, flows: Sequence[Event], ts: NDArray[np.int64]) -> None:
         self._put("flow_ts", ts)
-        self._put("flow_id", np.array([_flow_id(event.id) for event in flows], dtype=np.int64))
-        self._put("flow_lane", _codes(self._lanes, ((event.pid, event.tid) for event in flows), len(flows)))
+        self._put("flow_id", _flow_ids(flows))
+        self._put("flow_lane", _codes(self._lanes, map(_LANE, flows), len(flows)))
         self._put("flow_start", np.array([event.ph == "s" for event in flows], dtype=np.bool_))
         self._put("flow_fwdbwd", np.array([event.cat == _FWDBWD for event in flows], dtype=np.bool_))
 
@@ -140,7 +144,7 @@ class Columns:
             dur=dur,
             correlation=column("correlation", np.int64),
             external_id=np.where(external == -1, old, external),
-            device=column("device", np.int64).astype(np.int32),
+            device=_as_int32(column("device", np.int64)),
             stream=column("stream", np.int64),
             sequence=column("sequence", np.int64),
             forward_thread=column("forward_thread", np.int64),
@@ -174,67 +178,96 @@ class Columns:
 MISSING = np.iinfo(np.int64).min
 
 
-def _float_is_exact(times: NDArray[np.float64]) -> bool:
-    large = times[np.abs(times) >= _EXACT_FLOAT_US]
-    return not large.size or bool(np.all(large == np.floor(large)) and np.all(np.abs(large) < 2**53))
+def _complete_and_flows(events: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The events with a duration, and the halves of flows."""
+    complete = [event for event in events if event.ph == "X"]
+    if len(complete) == len(events):
+        return complete, []
+    return complete, [event for event in events if event.ph in ("s", "f", "t")]
+
+
+def _floats(events: Sequence[Event], field: str) -> NDArray[np.float64]:
+    return np.fromiter(map(attrgetter(field), events), np.float64, len(events))
+
+
+def _floats_are_exact(times: NDArray[np.float64], events: Sequence[FastEvent]) -> bool:
+    if not np.any(np.abs(times) >= _EXACT_FLOAT_US):
+        return True
+    # A fraction may be rounded away: only what was written as a whole number is one.
+    return all(isinstance(event.ts, int) for event in events)
 
 
 def _us_to_ns(us: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Integer ns; `MISSING` where the value is absent or not finite."""
-    valid = np.isfinite(us) & (np.abs(us) < 9e15)
+    """Integer ns; `MISSING` where the value is absent, not finite or beyond all clocks."""
+    valid = (us > _MIN_NS / 1000) & (us < _MAX_NS / 1000)
     safe = np.where(valid, us, 0.0)
     whole = np.floor(safe)
     ns = whole.astype(np.int64) * 1000 + np.rint((safe - whole) * 1000.0).astype(np.int64)
     return np.where(valid, ns, MISSING)
 
 
-def _exact_column(raws: Iterable[msgspec.Raw]) -> NDArray[np.int64]:
-    values = [exact_ns(bytes(raw).decode("ascii", "replace")) for raw in raws]
-    return np.array([MISSING if v is None or abs(v) >= 2**62 else v for v in values], dtype=np.int64)
+def _exact_column(events: Sequence[StrictEvent], field: str) -> NDArray[np.int64]:
+    """Integer ns of times as text, the same way."""
+    texts = list(map(bytes, map(attrgetter(field), events)))
+    try:  # three decimals, as every writer with absolute times has them: without the point they are ns
+        values: list[int | None] = [
+            int(text.replace(b".", b"", 1)) if text[-4:-3] == b"." else exact_ns(text.decode("ascii", "replace"))
+            for text in texts
+        ]
+    except ValueError:
+        values = [exact_ns(text.decode("ascii", "replace")) for text in texts]
+    return np.array([v if v is not None and _MIN_NS < v < _MAX_NS else MISSING for v in values], dtype=np.int64)
+
+
+def _as_int32(column: NDArray[np.int64]) -> NDArray[np.int32]:
+    fits = np.abs(column) < 2**31
+    return np.where(fits, column, -1).astype(np.int32)
 
 
 def _codes(interner: _Interner, keys: Iterable[Any], count: int) -> NDArray[np.int32]:
     return np.fromiter(map(interner.__getitem__, keys), dtype=np.int32, count=count)
 
 
-def _int_column(args: list[FastArgs], field: str) -> NDArray[np.int64]:
-    get: Callable[[FastArgs], int | float | str] = attrgetter(field)
+def _fill(
+    columns: dict[str, NDArray[np.int64]], rows: NDArray[np.int64], args: list[FastArgs], fields: tuple[str, ...]
+) -> None:
+    """Write the given fields of some rows into their columns."""
+    width = len(fields)
+    values = chain.from_iterable(map(attrgetter(*fields), args))
     try:
-        return np.fromiter(map(get, args), dtype=np.int64, count=len(args))
+        table = np.fromiter(values, np.int64, len(args) * width).reshape(-1, width)
     except (OverflowError, ValueError, TypeError):  # an unsigned 64-bit id, or a number written as text
-        return np.array([to_int(value) for value in map(get, args)], dtype=np.int64)
+        get: Callable[[FastArgs], tuple[Any, ...]] = attrgetter(*fields)
+        table = np.array([[to_int(value) for value in get(arg)] for arg in args], dtype=np.int64)
+    for at, field in enumerate(fields):
+        columns[field][rows] = table[:, at]
+
+
+def _flow_ids(flows: Sequence[Event]) -> NDArray[np.int64]:
+    ids = [event.id for event in flows]
+    try:
+        return np.fromiter(ids, np.int64, len(ids))
+    except (OverflowError, ValueError, TypeError):
+        return np.array([_flow_id(value) for value in ids], dtype=np.int64)
 
 
 def _flow_id(value: int | str) -> int:
-    if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else value % 2**63
-    return int(value) if value.isdecimal() and len(value) < 19 else zlib.crc32(value.encode("utf-8", "replace"))
-
-
-def _typed(event: ExactEvent) -> FastEvent:
-    """The same event with its plain fields brought to the usual types."""
-
-    def lane(value: object) -> int | str:
-        return value if isinstance(value, int | str) else str(value)
-
-    def text(value: object) -> str:
-        return value if isinstance(value, str) else "" if value is None else str(value)
-
-    return FastEvent(
-        ph=text(event.ph),
-        cat=text(event.cat),
-        name=text(event.name),
-        pid=lane(event.pid),
-        tid=lane(event.tid),
-        id=lane(event.id),
-    )
-
-
-def _decoded_args(raw: msgspec.Raw) -> FastArgs:
-    data = bytes(raw)
-    return loose_args(msgspec.json.decode(data)) if data else NO_ARGS
+    number = to_int(value)
+    return number if number != -1 else zlib.crc32(str(value).encode("utf-8", "replace"))
 
 
 def _decode_signature(key: tuple[bytes, bytes, bytes, bytes]) -> Inputs:
-    dims, types, strides, concrete = (msgspec.json.decode(part) if part else None for part in key)
+    dims, types, strides, concrete = (_decode_part(part) if part else None for part in key)
     return Inputs(dims=dims, types=types, strides=strides, concrete=concrete)
+
+
+def _decode_part(text: bytes) -> Any:
+    """A recorded list; strings in it were passed over so far and may hold any bytes."""
+    try:
+        return msgspec.json.decode(text)
+    except MALFORMED:
+        pass
+    for _, attempt in repair.attempts(text):
+        with suppress(*MALFORMED):
+            return msgspec.json.decode(attempt)
+    return None

@@ -10,19 +10,28 @@ import hashlib
 import io
 import stat
 import tarfile
+import tempfile
 import zipfile
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from rooftrace.errors import InputError, NotATrace
+from rooftrace.trace.gzipped import MAGIC, GzipReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHUNK = 1 << 20
 _MAX_NESTING = 4
+# A zstd block of 4 bytes may hold 128 KiB: this much input bounds the output of a call to 8 MiB.
+_ZSTD_INPUT = 1 << 8
+# What is read of a member at once; of a damaged one the last of these is lost.
+_MEMBER_CHUNK = 1 << 14
+# Of an archive's member, this much tells what it is: the envelope before the events is shorter.
+_LOOK = 1 << 16
 _TRACE_SUFFIXES = (".json", ".json.gz", ".gz", ".zst", ".trace", ".pt.trace.json", ".tar")
 
 
@@ -46,9 +55,12 @@ class Source:
 
     def chunks(self) -> Iterator[bytes]:
         """The content in pieces of about a mebibyte."""
-        for chunk in _unwrap(self, _raw_chunks(self), 0):
+        raw = _raw_chunks(self)
+        for chunk in _unwrap(self, raw, 0):
             self.content_bytes += len(chunk)
             yield chunk
+        for _ in raw:  # padding behind the content belongs to the digest
+            pass
 
 
 def open_source(path: Path) -> Source:
@@ -107,6 +119,11 @@ def _unwrap(source: Source, chunks: Iterator[bytes], depth: int) -> Iterator[byt
         first += chunk
         if len(first) >= 512:  # a tar header tells itself at byte 257
             break
+    if not first and source.truncated:
+        raise NotATrace(
+            f"`{source.path.name}` holds no readable content: {source.truncated}",
+            hint="Copy or download the file again, or capture again and let the profiler finish writing",
+        )
     if not first:
         raise NotATrace(_empty(source), hint="The profiler wrote nothing; capture again and let it finish writing")
     kind = _container_of(first)
@@ -133,7 +150,7 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _container_of(head: bytes) -> str | None:
-    if head.startswith(b"\x1f\x8b"):
+    if head.startswith(MAGIC):
         return "gzip"
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         return "zstd"
@@ -144,81 +161,24 @@ def _container_of(head: bytes) -> str | None:
     return None
 
 
-class _Inflater(Protocol):
-    """The part of zlib's decompressor that isal shares."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-def _new_inflater() -> _Inflater:
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return zlib.decompressobj(wbits=31)
-    inflater: _Inflater = isal_zlib.decompressobj(wbits=31)
-    return inflater
-
-
-def _gzip_errors() -> tuple[type[Exception], ...]:
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return (zlib.error,)
-    return (zlib.error, EOFError, cast("type[Exception]", isal_zlib.error))
-
-
 def _open_gzip(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Members one after the other; damage ends the content where it begins and is noted."""
-    errors = _gzip_errors()
-    inflater, started = _new_inflater(), False
-    for chunk in chunks:
-        data = chunk
-        while data:
-            if not started and not data.startswith(b"\x1f\x8b") and not b"\x1f\x8b".startswith(data[:2]):
-                return  # zero padding or foreign bytes after the last member
-            started = True
-            try:
-                out = inflater.decompress(data, CHUNK)  # bounded: a small input may hold a huge output
-            except errors as error:
-                source.truncated = f"damaged gzip data ({error})"
-                return
-            if out:
-                yield out
-            if inflater.eof:
-                data, inflater, started = inflater.unused_data, _new_inflater(), False
-            else:
-                data = inflater.unconsumed_tail
-    while started and not inflater.eof:  # output that the last bounded call held back
-        try:
-            out = inflater.decompress(b"", CHUNK)
-        except errors:
-            out = b""
-        if not out:
-            source.truncated = "gzip stream ends early"
-            return
-        yield out
+    reader = GzipReader(chunks)
+    yield from reader
+    source.truncated = source.truncated or reader.problem
 
 
 def _open_zstd(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
     import zstandard
 
-    inflater = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-    finished = True
-    for chunk in chunks:
-        data = chunk
-        while data:
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+    inflater, finished = decompressor.decompressobj(), True
+    for data in _slices(chunks, _ZSTD_INPUT):
+        rest = data
+        while rest:
             finished = False
             try:
-                out = inflater.decompress(data)
+                out = inflater.decompress(rest)
             except zstandard.ZstdError as error:
                 source.truncated = f"damaged zstd data ({error})"
                 return
@@ -226,87 +186,98 @@ def _open_zstd(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
                 yield out
             if not inflater.eof:
                 break
-            data, finished = inflater.unused_data, True
-            inflater = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+            rest, inflater, finished = inflater.unused_data, decompressor.decompressobj(), True
     if not finished:
         source.truncated = "zstd stream ends early"
 
 
+def _slices(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        for at in range(0, len(chunk), size):
+            yield chunk[at : at + size]
+
+
 def _open_zip(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The chosen member of a zip archive; the directory stands at its end, so the file is opened again for it."""
-    handle: io.BufferedIOBase
-    if source.container == ["zip"]:
-        for _ in chunks:  # reads on for the digest
-            pass
-        handle = source.path.open("rb")
-    else:
-        handle = io.BytesIO(b"".join(chunks))
-    try:
-        archive = zipfile.ZipFile(handle)
-    except zipfile.BadZipFile:
-        raise NotATrace(
-            f"`{source.path.name}` is a damaged zip archive",
-            hint="Unpack it with `zip -FF` and give the trace inside",
-        ) from None
-    with handle, archive:
-        names = [info.filename for info in archive.infolist() if not info.is_dir()]
-        if any(name.endswith("data.pkl") for name in names):
-            raise NotATrace(
-                f"`{source.path.name}` is a PyTorch checkpoint, not a trace",
-                hint="Give the file that torch.profiler wrote (export_chrome_trace)",
-            )
-        name = _choose_member(source, names)
+    """The chosen member of a zip archive; its directory stands at the end, so a nested one is put aside first."""
+    nested = source.container != ["zip"]
+    handle: IO[bytes]
+    with tempfile.TemporaryFile() if nested else source.path.open("rb") as handle:
+        for chunk in chunks:  # reads to the end in any case, for the digest
+            if nested:
+                handle.write(chunk)
         try:
-            with archive.open(name) as member:
-                yield from _read_chunks(member)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            source.truncated = f"damaged zip member ({error})"
+            archive = zipfile.ZipFile(handle)
+        except zipfile.BadZipFile:
+            raise NotATrace(
+                f"`{source.path.name}` is a damaged zip archive",
+                hint="Unpack it with `zip -FF` and give the trace inside",
+            ) from None
+        with archive:
+            yield from _zip_member(source, archive)
+
+
+def _zip_member(source: Source, archive: zipfile.ZipFile) -> Iterator[bytes]:
+    files = sorted((info for info in archive.infolist() if not info.is_dir()), key=lambda info: info.filename)
+    if any(info.filename.endswith("data.pkl") for info in files):
+        raise NotATrace(
+            f"`{source.path.name}` is a PyTorch checkpoint, not a trace",
+            hint="Give the file that torch.profiler wrote (export_chrome_trace)",
+        )
+    if any(info.flag_bits & 1 for info in files):
+        raise NotATrace(f"`{source.path.name}` is an encrypted zip archive", hint="Unpack it and give the trace inside")
+    damage = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError)
+    for info in files:
+        with suppress(*damage), archive.open(info) as member:
+            if _looks_like_trace(member.read(_LOOK)):
+                source.members.append(info.filename)
+    if not source.members:
+        raise _no_member(source)
+    source.member = source.members[0]
+    try:
+        with archive.open(source.member) as member:
+            yield from _read_chunks(member)
+    except damage as error:
+        source.truncated = f"damaged zip member ({error})"
 
 
 def _open_tar(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The first trace of a tar archive, in the archive's order, since a stream cannot be rewound."""
-    stream = io.BufferedReader(_ChunkStream(chunks), CHUNK)
+    stream = io.BufferedReader(ChunkStream(chunks), CHUNK)
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for info in archive:
-                if not info.isfile() or not info.name.lower().endswith(_TRACE_SUFFIXES):
+                member = archive.extractfile(info) if info.isfile() else None
+                head = member.read(_LOOK) if member is not None else b""
+                if member is None or not _looks_like_trace(head):
                     continue
                 source.members.append(info.name)
-                if source.member is not None:
-                    continue
-                source.member = info.name
-                member = archive.extractfile(info)
-                if member is not None:
+                if source.member is None:
+                    source.member = info.name
+                    yield head
                     yield from _read_chunks(member)
     except (tarfile.TarError, EOFError) as error:
         source.truncated = f"damaged tar archive ({error})"
     if source.member is None:
         raise _no_member(source)
-    for _ in chunks:  # the digest covers the whole file
-        pass
 
 
-def _choose_member(source: Source, names: list[str]) -> str:
-    """The first member, by name, that looks like a trace."""
-    source.members = sorted(name for name in names if name.lower().endswith(_TRACE_SUFFIXES))
-    if not source.members and len(names) == 1:
-        source.members = names
-    if not source.members:
-        raise _no_member(source)
-    source.member = source.members[0]
-    return source.member
+def _looks_like_trace(head: bytes) -> bool:
+    """Whether a member's first bytes are an event array, a document that has or may still have one, or compressed."""
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    document = text[:1] == b"{" and (b'"traceEvents"' in text or len(head) == _LOOK)
+    return document or text[:1] == b"[" or _container_of(head) is not None
 
 
 def _no_member(source: Source) -> NotATrace:
     return NotATrace(f"`{source.path.name}` holds no trace file", hint="Pack the `.json` or `.json.gz` trace itself")
 
 
-def _read_chunks(handle: Any) -> Iterator[bytes]:
-    while chunk := handle.read(CHUNK):
+def _read_chunks(handle: IO[bytes]) -> Iterator[bytes]:
+    while chunk := handle.read(_MEMBER_CHUNK):
         yield chunk
 
 
-class _ChunkStream(io.RawIOBase):
+class ChunkStream(io.RawIOBase):
     """File view of an iterator of chunks."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
@@ -314,9 +285,11 @@ class _ChunkStream(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
+        """Yes."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill the buffer, as far as the current chunk goes."""
         if not self._rest:
             self._rest = next(self._chunks, b"")
         taken = self._rest[: len(buffer)]
@@ -334,6 +307,7 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
         "is a Git LFS pointer, not the file itself",
         "Run `git lfs pull` in the repository it comes from",
     ),
+    (b"\xff\xfe", "is UTF-16 text", "Convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`"),
     (b"SQLite format 3", "is an SQLite database", "Export the profile as a Chrome trace (JSON)"),
     (
         b"\x80\x02",

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from rooftrace.trace.rawevents import MALFORMED
+
 _KEEP = (
     "schemaVersion",
     "deviceProperties",
@@ -23,7 +25,11 @@ _KEEP = (
     "synthetic",
 )
 _VERSION_KEY = re.compile(r"^[a-z_]+_version$")
-_SIMPLE_PAIR = re.compile(rb'"([A-Za-z_ ]+)"\s*:\s*("[^"\\]*"|-?[0-9.]+|\{[^{}]*\}|\[[^\[\]]*\])')
+# Of a damaged envelope this much is searched: the keys stand at its beginning.
+_MAX_SEARCHED = 1 << 20
+_SIMPLE_PAIR = re.compile(
+    rb'"([A-Za-z_ ]{1,64})"\s*:\s*("[^"\\]{0,4096}"|-?[0-9.]{1,64}|\{[^{}]{0,4096}\}|\[[^\[\]]{0,65536}\])'
+)
 
 
 def parse_envelope(head: bytes, tail: bytes) -> dict[str, Any]:
@@ -38,20 +44,31 @@ def parse_envelope(head: bytes, tail: bytes) -> dict[str, Any]:
 
 def _object_text(head: bytes, tail: bytes) -> bytes:
     if tail:
-        body = tail.strip().lstrip(b",").rstrip(b"\x00").strip()
-        while body.endswith((b"}", b"]")) and body.count(b"}") > body.count(b"{"):
-            body = body[:-1].rstrip()
-        return b"{" + body + b"}"
+        body = tail.strip(b" \t\r\n\x00").lstrip(b",")
+        return b"{" + _balanced(body) + b"}"
     body = head.strip()
     if not body:
         return b"{}"
     return (body if body.startswith(b"{") else b"{" + body).rstrip(b", \t\r\n") + b"}"
 
 
+def _balanced(body: bytes) -> bytes:
+    """The text without the brackets at its end that close more than it opened."""
+    core = body.rstrip(b"}] \t\r\n")
+    closing = body[len(core) :]
+    braces, brackets = core.count(b"{") - core.count(b"}"), core.count(b"[") - core.count(b"]")
+    at = 0
+    while at < len(closing) and (braces > 0 or brackets > 0):
+        braces -= closing[at : at + 1] == b"}"
+        brackets -= closing[at : at + 1] == b"]"
+        at += 1
+    return core + closing[:at]
+
+
 def _loads(text: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except MALFORMED:
         return _pairs(text)
     return value if isinstance(value, dict) else {}
 
@@ -59,7 +76,7 @@ def _loads(text: bytes) -> dict[str, Any]:
 def _pairs(text: bytes) -> dict[str, Any]:
     """What can be read of a damaged envelope: its simple key-value pairs."""
     found: dict[str, Any] = {}
-    for key, value in _SIMPLE_PAIR.findall(text):
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+    for key, value in _SIMPLE_PAIR.findall(text[:_MAX_SEARCHED]):
+        with suppress(*MALFORMED):
             found.setdefault(key.decode(), msgspec.json.decode(value))
     return found

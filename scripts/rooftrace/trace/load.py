@@ -65,6 +65,7 @@ def _nothing_intact(source: containers.Source, trace: Trace) -> tuple[str]:
 def settle_times(trace: Trace) -> Trace:
     """Drop events that were never stamped, mend durations, and count from the first event on."""
     trace = _without_unstamped(trace)
+    _drop_flows_without_time(trace)
     if not trace.start.size:
         return trace
     _mend_durations(trace)
@@ -85,6 +86,14 @@ def _without_unstamped(trace: Trace) -> Trace:
     trace.dropped.add("host event at time zero", int((unstamped & ~gpu).sum()))
     gone = absent | unstamped
     return _select(trace, ~gone) if gone.any() else trace
+
+
+def _drop_flows_without_time(trace: Trace) -> None:
+    flows = trace.flows
+    keep = flows.ts != MISSING
+    trace.dropped.add("flow without a time", int((~keep).sum()))
+    if not keep.all():
+        trace.flows = replace(flows, **{f.name: getattr(flows, f.name)[keep] for f in fields(flows)})
 
 
 def _select(trace: Trace, keep: NDArray[np.bool_]) -> Trace:

@@ -1,8 +1,8 @@
 """How one event looks on the wire, for msgspec: the fields that are used, nothing else is decoded.
 
-Two shapes of the same record. `FastEvent` takes numbers as they are and is exact for times below 2^43 µs (a century
-of uptime, not an absolute date with fractions). `ExactEvent` keeps times as text and accepts any type anywhere; it is
-slower and used for the blocks that need it.
+Three shapes of the same record. `FastEvent` takes numbers as they are and is exact for whole µs and for fractions
+below 2^43 µs (a century of uptime, not an absolute date). `StrictEvent` keeps times as text. `ExactEvent` accepts any
+type anywhere; it is the slowest and used for the blocks that need it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-_NO_RAW = msgspec.Raw(b"")
+NO_RAW = msgspec.Raw(b"")
 
 
 class FastArgs(msgspec.Struct, gc=False, frozen=True):
@@ -27,14 +27,32 @@ class FastArgs(msgspec.Struct, gc=False, frozen=True):
     sequence: int = msgspec.field(default=-1, name="Sequence number")
     forward_thread: int = msgspec.field(default=-1, name="Fwd thread id")
     nbytes: int | float | str = msgspec.field(default=-1, name="bytes")
-    dims: msgspec.Raw = msgspec.field(default=_NO_RAW, name="Input Dims")
-    dims_old: msgspec.Raw = msgspec.field(default=_NO_RAW, name="Input dims")
-    types: msgspec.Raw = msgspec.field(default=_NO_RAW, name="Input type")
-    strides: msgspec.Raw = msgspec.field(default=_NO_RAW, name="Input Strides")
-    concrete: msgspec.Raw = msgspec.field(default=_NO_RAW, name="Concrete Inputs")
+    dims: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Dims")
+    dims_old: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input dims")
+    types: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input type")
+    strides: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Strides")
+    concrete: msgspec.Raw = msgspec.field(default=NO_RAW, name="Concrete Inputs")
 
 
 NO_ARGS = FastArgs()
+
+
+class LooseArgs(msgspec.Struct, gc=False, frozen=True):
+    """The same arguments, whatever stands in them."""
+
+    correlation: msgspec.Raw = NO_RAW
+    external_id: msgspec.Raw = msgspec.field(default=NO_RAW, name="External id")
+    external_id_old: msgspec.Raw = msgspec.field(default=NO_RAW, name="external id")
+    device: msgspec.Raw = NO_RAW
+    stream: msgspec.Raw = NO_RAW
+    sequence: msgspec.Raw = msgspec.field(default=NO_RAW, name="Sequence number")
+    forward_thread: msgspec.Raw = msgspec.field(default=NO_RAW, name="Fwd thread id")
+    nbytes: msgspec.Raw = msgspec.field(default=NO_RAW, name="bytes")
+    dims: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Dims")
+    dims_old: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input dims")
+    types: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input type")
+    strides: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Strides")
+    concrete: msgspec.Raw = msgspec.field(default=NO_RAW, name="Concrete Inputs")
 
 
 class FastEvent(msgspec.Struct, gc=False):
@@ -45,8 +63,22 @@ class FastEvent(msgspec.Struct, gc=False):
     name: str = ""
     pid: int | str = -1
     tid: int | str = -1
-    ts: float = math.nan
+    ts: int | float = math.nan
     dur: float = math.nan
+    id: int | str = -1
+    args: FastArgs = NO_ARGS
+
+
+class StrictEvent(msgspec.Struct, gc=False):
+    """An event whose fields have the usual types; times stay text."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: int | str = -1
+    tid: int | str = -1
+    ts: msgspec.Raw = NO_RAW
+    dur: msgspec.Raw = NO_RAW
     id: int | str = -1
     args: FastArgs = NO_ARGS
 
@@ -59,10 +91,16 @@ class ExactEvent(msgspec.Struct, gc=False):
     name: Any = ""
     pid: Any = -1
     tid: Any = -1
-    ts: msgspec.Raw = _NO_RAW
-    dur: msgspec.Raw = _NO_RAW
+    ts: msgspec.Raw = NO_RAW
+    dur: msgspec.Raw = NO_RAW
     id: Any = -1
-    args: msgspec.Raw = _NO_RAW
+    args: msgspec.Raw = NO_RAW
+
+
+Event = FastEvent | StrictEvent
+_decode_args = msgspec.json.Decoder(LooseArgs).decode
+# What decoding damaged text raises; a text of thousands of brackets exhausts the decoder's stack limit.
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def exact_ns(text: str) -> int | None:
@@ -73,49 +111,74 @@ def exact_ns(text: str) -> int | None:
     """
     try:
         value = Decimal(text.strip().strip('"').strip())
-        return None if not value.is_finite() else int((value * 1000).to_integral_value())
-    except (InvalidOperation, OverflowError):
+    except InvalidOperation:
         return None
+    if not value.is_finite() or value.adjusted() > 18:
+        return None
+    return int((value * 1000).to_integral_value())
 
 
 def to_int(value: object, default: int = -1) -> int:
-    """An int64 from whatever stands in an id field."""
-    if isinstance(value, bool):
-        return int(value)
+    """An int64 from whatever stands in an id field; unsigned 64-bit numbers keep their bits."""
     try:
-        number = int(str(value).strip(), 0) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
+        number = int(value.strip(), 0) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         return default
-    return number if -(2**63) <= number < 2**63 else default
+    if 2**63 <= number < 2**64:
+        return int(number) - 2**64
+    return int(number) if -(2**63) <= number < 2**63 else default
 
 
-def loose_args(value: object) -> FastArgs:
-    """Arguments of any decoded object, field by field."""
-    if not isinstance(value, dict):
+def usual(event: ExactEvent) -> StrictEvent:
+    """The same event with its fields brought to the usual types."""
+    return StrictEvent(
+        ph=_text(event.ph),
+        cat=_text(event.cat),
+        name=_text(event.name),
+        pid=_id(event.pid),
+        tid=_id(event.tid),
+        ts=event.ts,
+        dur=event.dur,
+        id=_id(event.id),
+        args=loose_args(event.args),
+    )
+
+
+def _id(value: object) -> int | str:
+    return value if isinstance(value, int | str) else str(value)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def loose_args(raw: msgspec.Raw) -> FastArgs:
+    """Arguments of any text, field by field."""
+    try:
+        loose = _decode_args(raw)
+    except MALFORMED:
         return NO_ARGS
-    numbers = {
-        name: to_int(value[key])
-        for name, key in (
-            ("correlation", "correlation"),
-            ("external_id", "External id"),
-            ("external_id_old", "external id"),
-            ("device", "device"),
-            ("stream", "stream"),
-            ("sequence", "Sequence number"),
-            ("forward_thread", "Fwd thread id"),
-            ("nbytes", "bytes"),
-        )
-        if key in value
-    }
-    raws = {
-        name: msgspec.Raw(msgspec.json.encode(value[key]))
-        for name, key in (
-            ("dims", "Input Dims"),
-            ("dims_old", "Input dims"),
-            ("types", "Input type"),
-            ("strides", "Input Strides"),
-            ("concrete", "Concrete Inputs"),
-        )
-        if key in value
-    }
-    return FastArgs(**numbers, **raws)  # type: ignore[arg-type]
+    return FastArgs(
+        correlation=_number(loose.correlation),
+        external_id=_number(loose.external_id),
+        external_id_old=_number(loose.external_id_old),
+        device=_number(loose.device),
+        stream=_number(loose.stream),
+        sequence=_number(loose.sequence),
+        forward_thread=_number(loose.forward_thread),
+        nbytes=_number(loose.nbytes),
+        dims=loose.dims,
+        dims_old=loose.dims_old,
+        types=loose.types,
+        strides=loose.strides,
+        concrete=loose.concrete,
+    )
+
+
+def _number(raw: msgspec.Raw) -> int:
+    if raw is NO_RAW:
+        return -1
+    try:
+        return to_int(msgspec.json.decode(raw))
+    except MALFORMED:
+        return -1

@@ -8,9 +8,9 @@ import ijson
 import msgspec
 
 from rooftrace.trace.columns import Columns
-from rooftrace.trace.containers import _ChunkStream
+from rooftrace.trace.containers import ChunkStream
 from rooftrace.trace.envelope import parse_envelope
-from rooftrace.trace.rawevents import ExactEvent
+from rooftrace.trace.rawevents import NO_RAW, ExactEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def read(source: Source) -> Trace:
 
 def _walk(source: Source) -> Iterator[tuple[str, Any]]:
     """(key, value) of the envelope and ("event", dict) of the array."""
-    stream = _ChunkStream(source.chunks())
+    stream = ChunkStream(source.chunks())
     events = ijson.parse(_Blocking(stream))
     _, kind, _ = next(events)
     prefix = "item" if kind == "start_array" else "traceEvents.item"
@@ -78,7 +78,7 @@ def _build(events: Iterator[tuple[str, str, Any]], kind: str, value: Any) -> Any
 
 def _event(value: dict[str, Any]) -> ExactEvent:
     def raw(key: str) -> msgspec.Raw:
-        return msgspec.Raw(_encode(value[key])) if key in value else msgspec.Raw(b"")
+        return msgspec.Raw(_encode(value[key])) if key in value else NO_RAW
 
     return ExactEvent(
         ph=value.get("ph", ""),
@@ -86,8 +86,8 @@ def _event(value: dict[str, Any]) -> ExactEvent:
         name=value.get("name", ""),
         pid=value.get("pid", -1),
         tid=value.get("tid", -1),
-        ts=msgspec.Raw(str(value["ts"]).encode()) if "ts" in value else msgspec.Raw(b""),
-        dur=msgspec.Raw(str(value["dur"]).encode()) if "dur" in value else msgspec.Raw(b""),
+        ts=msgspec.Raw(str(value["ts"]).encode()) if "ts" in value else NO_RAW,
+        dur=msgspec.Raw(str(value["dur"]).encode()) if "dur" in value else NO_RAW,
         id=value.get("id", -1),
         args=raw("args"),
     )
@@ -96,7 +96,7 @@ def _event(value: dict[str, Any]) -> ExactEvent:
 class _Blocking:
     """What ijson wants: `read(n)`."""
 
-    def __init__(self, stream: _ChunkStream) -> None:
+    def __init__(self, stream: ChunkStream) -> None:
         self._stream = stream
 
     def read(self, count: int = -1) -> bytes:

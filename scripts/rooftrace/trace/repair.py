@@ -1,7 +1,7 @@
-"""Reads the events of a piece that is not valid JSON, one at a time; what cannot be mended is dropped and counted.
+"""Reads one damaged event: mends what real writers get wrong, and names each mend.
 
-Mended: bare ``NaN``/``inf``, invalid UTF-8, raw control characters, unknown escapes and unescaped quotes inside
-names, stray commas. Every repair is counted with its reason and the offset of the first.
+Mended: invalid UTF-8, unknown escapes, raw control characters, bare ``NaN``/``inf``, stray commas, and unescaped
+quotes inside a name. Only the part of the text that needs it is touched.
 """
 
 from __future__ import annotations
@@ -11,72 +11,115 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rooftrace.trace import blocks
-from rooftrace.trace.rawevents import ExactEvent
+from rooftrace.trace.rawevents import MALFORMED, ExactEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from rooftrace.trace.events import Tally
 
-_MAX_JOIN = 6
-_NOT_FINITE = re.compile(rb"([:\[,]\s*)[-+]?(?:[Nn]a[Nn]|[Ii]nf(?:inity)?)(?=\s*[,}\]])")
+# A string, or what is left of one: it never fails once begun, so a search takes linear time.
+_STRING = rb'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)'
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_BAD_ESCAPE = re.compile(rb'\\(?!["\\/bfnrtu]|u[0-9a-fA-F]{4})|\\(?=u(?![0-9a-fA-F]{4}))')
-# A name runs to the quote that is followed by the next key or the end of the event.
-_NAME = re.compile(
-    rb'("name"\s*:\s*")(.*?)("\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:|\}\s*$))', re.DOTALL
+_IN_STRINGS = re.compile(_STRING, re.DOTALL)
+_NOT_FINITE = re.compile(_STRING + rb"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])", re.DOTALL | re.IGNORECASE)
+_MAYBE_NOT_FINITE = re.compile(rb"(?i:nan|inf)")
+_MAYBE_STRAY = re.compile(rb",\s*[,}\]]")
+_STRAY_COMMA = re.compile(_STRING + rb"|,(?=\s*[,}\]])", re.DOTALL)
+_BAD_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
+_SURROGATE = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
-_LONE_QUOTE = re.compile(rb'(?<!\\)((?:\\\\)*)"')
-_STRAY_COMMA = re.compile(rb",(\s*[}\]])")
+# A name runs to the quote that is followed by one of an event's keys or by the end of the event.
+_NAME = re.compile(
+    rb'("name"\s*:\s*")(.*?)("\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp|cname)"\s*:|\}\s*\Z))', re.DOTALL
+)
+_ESCAPED_OR_QUOTE = re.compile(rb'\\.|"', re.DOTALL)
 
 _decode = msgspec.json.Decoder(ExactEvent).decode
 
 
-def salvage(text: bytes, offset: int, repaired: Tally, dropped: Tally) -> list[ExactEvent]:
-    """All events of `text` that can be read, in order."""
-    events: list[ExactEvent] = []
-    start, joined = 0, 0
-    ends = [*blocks.boundaries(text), (len(text), len(text))]
-    for end, after in ends:
-        event = _read(text[start:end], offset + start, repaired)
-        if event is not None:
-            events.append(event)
-        elif joined < _MAX_JOIN and end < len(text):
-            joined += 1  # the cut may lie inside a name or an argument: try with the next part
-            continue
-        elif text[start:end].strip(b" \t\r\n,"):
-            dropped.add("unreadable event", 1, offset + start)
-        start, joined = after, 0
-    return events
-
-
-def _read(fragment: bytes, offset: int, repaired: Tally) -> ExactEvent | None:
-    fragment = fragment.strip(b" \t\r\n,\x00")
-    if not fragment.startswith(b"{"):
+def read_intact(text: bytes) -> ExactEvent | None:
+    """The event, if the text is one valid object."""
+    try:
+        return _decode(text)
+    except MALFORMED:
         return None
-    for reason, text in _attempts(fragment):
-        try:
-            event = _decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
-        if reason:
-            repaired.add(reason, 1, offset)
-        return event
+
+
+def read_mended(text: bytes, offset: int, repaired: Tally) -> ExactEvent | None:
+    """The event after mending; every mend that it took is counted."""
+    if not text.startswith(b"{"):
+        return None
+    for with_name in (False, True):
+        for reasons, attempt in attempts(text, with_name=with_name):
+            event = read_intact(attempt)
+            if event is not None and event.ph:
+                for reason in reasons:
+                    repaired.add(reason, 1, offset)
+                return event
     return None
 
 
-def _attempts(fragment: bytes) -> list[tuple[str, bytes]]:
-    """The fragment, then the fragment with one more kind of damage mended each time."""
-    attempts = [("", fragment)]
-    text = _NOT_FINITE.sub(rb"\1null", fragment)
-    attempts.append(("not a finite number", text))
-    text = _STRAY_COMMA.sub(rb"\1", text)
-    attempts.append(("stray comma", text))
-    text = text.decode("utf-8", "replace").encode()
-    attempts.append(("invalid UTF-8", text))
-    text = _CONTROL.sub(lambda m: b"\\u%04x" % m.group()[0] if m.group() not in b"\n\r\t" else b" ", text)
-    attempts.append(("control character in a string", text))
-    text = _BAD_ESCAPE.sub(rb"\\\\", text)
-    attempts.append(("unknown escape in a string", text))
-    text = _NAME.sub(lambda m: m.group(1) + _LONE_QUOTE.sub(rb'\1\\"', m.group(2)) + m.group(3), text, count=1)
-    attempts.append(("unescaped quote in a name", text))
-    return attempts
+def attempts(text: bytes, *, with_name: bool = False) -> Iterator[tuple[list[str], bytes]]:
+    """The text with one more kind of damage mended each time."""
+    reasons: list[str] = []
+    if with_name:
+        mended = _NAME.sub(_escape_quotes, text, count=1)
+        if mended == text:
+            return
+        reasons, text = ["unescaped quote in a name"], mended
+        yield reasons, text
+    for reason, mend in _MENDS:
+        mended = mend(text)
+        if mended != text:
+            reasons, text = [*reasons, reason], mended
+            yield reasons, text
+
+
+def _escape_quotes(name: re.Match[bytes]) -> bytes:
+    inside = _ESCAPED_OR_QUOTE.sub(lambda m: b'\\"' if m.group() == b'"' else m.group(), name.group(2))
+    return name.group(1) + inside + name.group(3)
+
+
+def _replace_invalid_utf8(text: bytes) -> bytes:
+    if text.isascii():
+        return text
+    return text.decode("utf-8", "replace").encode()
+
+
+def _double_unknown_backslashes(text: bytes) -> bytes:
+    return text if b"\\" not in text else _BAD_ESCAPE.sub(lambda m: rb"\\" if len(m.group()) == 1 else m.group(), text)
+
+
+def _replace_lone_surrogates(text: bytes) -> bytes:
+    return text if b"\\u" not in text else _SURROGATE.sub(lambda m: rb"\ufffd" if m.group(1) else m.group(), text)
+
+
+def _escape_controls(text: bytes) -> bytes:
+    def escape(string: re.Match[bytes]) -> bytes:
+        return _CONTROL.sub(lambda m: b"\\u%04x" % m.group()[0], string.group())
+
+    return _IN_STRINGS.sub(escape, text) if _CONTROL.search(text) else text
+
+
+def _null_for_not_finite(text: bytes) -> bytes:
+    if not _MAYBE_NOT_FINITE.search(text):
+        return text
+    return _NOT_FINITE.sub(lambda m: m.group() if m.group()[:1] == b'"' else b"null", text)
+
+
+def _without_stray_commas(text: bytes) -> bytes:
+    if not _MAYBE_STRAY.search(text):
+        return text
+    return _STRAY_COMMA.sub(lambda m: m.group() if m.group()[:1] == b'"' else b"", text)
+
+
+_MENDS: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
+    ("invalid UTF-8", _replace_invalid_utf8),
+    ("unknown escape in a string", _double_unknown_backslashes),
+    ("half of a surrogate pair", _replace_lone_surrogates),
+    ("control character in a string", _escape_controls),
+    ("not a finite number", _null_for_not_finite),
+    ("stray comma", _without_stray_commas),
+)
