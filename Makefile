@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS = PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$$($(PYTHON) tests/run.py --print-python)"
 
-.PHONY: all lint types test format gen gen-check bench
+.PHONY: all lint types test format gen gen-check bench coverage test-torch
 
 all:
 	$(PYTHON) tests/run.py
@@ -28,3 +28,12 @@ gen-check:
 
 bench:
 	$(TOOLS) -m benchmarks
+
+coverage:
+	$(TOOLS) -m benchmarks.coverage
+
+# Against real torch, in an environment that has it: make test-torch TORCH_PYTHON=/path/to/python
+TORCH_PYTHON ?= $(PYTHON)
+test-torch:
+	ROOFTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" $(PYTHON) tests/run.py --only tests tests/calibrate
+	PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$(TORCH_PYTHON)" -m pytest -p no:cacheprovider tests/opmodels_torch

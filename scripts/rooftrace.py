@@ -9,7 +9,8 @@ Where the interpreter that runs this file has the dependencies, the command goes
 environment in the user's cache folder, which the first run makes (``rooftrace_launch/``). Nothing is
 written into the pack. Exit 69: the environment is missing and cannot be made here.
 
-``python3 scripts/rooftrace.py setup`` only makes the environment and prints its folder.
+``python3 scripts/rooftrace.py setup`` only makes the environment and prints its folder;
+``python3 scripts/rooftrace.py calibrate`` measures a device with the torch of the interpreter that runs it.
 
 Standard library only; down to the version check nothing that Python 3.6 cannot read: no ``__future__``.
 """
@@ -98,10 +99,21 @@ def setup(arguments: list[str]) -> int:
     return 0
 
 
+def calibrate(arguments: list[str]) -> int:
+    """Measure here, where the user's torch is; another start reads the file back where the dependencies are."""
+    from importlib import import_module
+
+    read_back = [sys.executable, "-B", str(LAUNCHER), "platforms"]
+    code: int = import_module("rooftrace_calibrate.command").main(arguments, read_back)
+    return code
+
+
 def start(arguments: list[str]) -> int:
     """Run one command where its dependencies are."""
     if arguments[:1] == ["setup"]:
         return setup(arguments[1:])
+    if arguments[:1] == ["calibrate"]:
+        return calibrate(arguments[1:])
     requirements = environments.runtime_requirements()
     was_handed_over = os.environ.pop(HANDED_OVER, None) is not None
     if was_handed_over or environments.is_running_in_own(requirements) or environments.is_satisfied(requirements):

@@ -38,7 +38,11 @@ def steps(python: str, cache: Path, pytest_arguments: list[str]) -> list[tuple[s
         ("lint", "lint", [*ruff, "check", "--no-cache", "."]),
         ("types", "types of the package", mypy),
         ("types", "types of the launcher", [*mypy, "scripts/rooftrace.py"]),
-        ("types", "types of this script", [*mypy, "tests/run.py", "scripts/rooftrace_launch"]),
+        (
+            "types",
+            "types of this script",
+            [*mypy, "tests/run.py", "scripts/rooftrace_launch", "scripts/rooftrace_calibrate"],
+        ),
         ("schemas", "schemas", [python, "-m", "rooftrace.contracts.generate", "--check"]),
         ("tests", "tests", pytest),
     ]

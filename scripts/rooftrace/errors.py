@@ -77,7 +77,7 @@ class InternalError(RooftraceError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, listed_by: str | None = None) -> UsageError:
-    """Error for a name outside a closed list: the nearest first, then all that are valid or the command that lists them."""
+    """Error for a name outside a closed list: the nearest first, then all valid ones or the command for them."""
     names = sorted(known)
     nearest = get_close_matches(name.lower(), names, n=1)
     start = f"Did you mean `{nearest[0]}`? " if nearest else ""

@@ -34,7 +34,7 @@ def main():
         probe = None
     print(json.dumps({
         "prefix": sys.prefix, "isolated": sys.flags.isolated, "arguments": sys.argv[1:], "probe": probe,
-        "no_bytecode": sys.dont_write_bytecode,
+        "bytecode": sys.pycache_prefix,
         "child_no_bytecode": os.environ.get("PYTHONDONTWRITEBYTECODE"),
         "build_only_modules": loaded, "variables": sorted(name for name in os.environ if "ROOFTRACE" in name),
     }))

@@ -366,7 +366,184 @@ OTHERS = [
     Row("bitsandbytes::dequantize_4bit", (u8(32, 1), f32(1), "64", "nf4", "[8, 8]", "5"), 64, 36, 128),
 ]  # fmt: skip
 
+MORE_GEMM = [
+    # a scale a row and a column beside the operands: 8*4 + 12*4
+    Row("aiter::gemm_a8w8_ck", (fp8(8, 64), fp8(12, 64), f32(8, 1), f32(1, 12), bf16(8, 12)),
+        2 * 8 * 12 * 64, 8 * 64 + 12 * 64 + 32 + 48, 8 * 12 * 2),
+    # blocks of 128 by 128: one scale a row and block of K for A, one a block for B
+    Row("vllm::w8a8_triton_block_scaled_mm_func", (fp8(8, 256), fp8(128, 256), f32(8, 2), f32(1, 2)),
+        2 * 8 * 128 * 256, 8 * 256 + 128 * 256 + 64 + 8, 8 * 128 * 2),
+    Row("sgl_kernel::int8_scaled_mm", (i8(4, 32), i8(32, 6), f32(4), f32(6), "15", None), 1536, 320 + 40, 48),
+    # packed fp4: 16 bytes hold K = 32
+    Row("_C::cutlass_scaled_fp4_mm", (bf16(4, 6), u8(4, 16), u8(6, 16), None, None, f32(1)),
+        2 * 4 * 6 * 32, 64 + 96 + 4, 48),
+    # groups along the rows of A: every row passes one 16x8 matrix; all 3 matrices are read
+    Row("aten::_grouped_mm", (bf16(30, 16), bf16(3, 16, 8), i32(3), None, None),
+        2 * 30 * 8 * 16, (480 + 384) * 2 + 12, 240 * 2),
+    # int8 weights of 16 rows, one bf16 scale a row
+    Row("aten::_weight_int8pack_mm", (bf16(8, 64), i8(16, 64), bf16(16)),
+        2 * 8 * 16 * 64, 512 * 2 + 1024 + 32, 128 * 2),
+    Row("aten::addmm", (bf16(4, 6), bf16(4, 5), bf16(5, 6), "1", "2"), 240, (20 + 30 + 24) * 2, 48),
+    Row("aten::baddbmm", (bf16(2, 4, 6), bf16(2, 4, 5), bf16(2, 5, 6), "1", "1"), 480, (40 + 60 + 48) * 2, 96),
+    Row("aten::bmm", (f32(2, 1, 5), f32(2, 5, 1)), 20, 80, 8),
+    Row("aten::mm", (strided(f32(5, 4), 1, 5), f32(4, 3)), 120, 80 + 48, 60),  # a transposed operand is dense
+]  # fmt: skip
+
+MORE_ATTENTION = [
+    Row("FlashAttnFunc", (QT, QT, QT, "0.", None, "True"), 2 * 8 * 136 * 16, 6144, 2048 + 512),
+    # causal from the bottom right with 4 queries of 16 keys: 13 + 14 + 15 + 16 = 58
+    Row("flash_attn::_flash_attn_forward",
+        (bf16(2, 4, 4, 8), QT, QT, "0.", "0.35", "True", "-1", "-1"), 2 * 8 * 58 * 16, 512 + 4096, 512 + 128),
+    # more queries than keys: the first 12 of 16 see nothing, the last 4 see 1 + 2 + 3 + 4
+    Row("flash_attn::_flash_attn_forward",
+        (QT, bf16(2, 4, 4, 8), bf16(2, 4, 4, 8), "0.", "0.35", "True", "-1", "-1"),
+        2 * 8 * 10 * 16, 2048 + 1024, 2048 + 512),
+    # varlen, 2 equal sequences of 8 tokens, not causal: 64 pairs each
+    Row("flash_attn::_flash_attn_varlen_forward",
+        (bf16(16, 4, 8), bf16(16, 4, 8), bf16(16, 4, 8), i32(3), i32(3), "8", "8", "0.", "0.35", "False", "-1", "-1"),
+        2 * 4 * 128 * 16, 3 * 1024, 1024 + 256),
+    # varlen backward, the same two sequences, causal: 36 pairs each, five products
+    Row("flash_attn::_flash_attn_varlen_backward",
+        (bf16(16, 4, 8), bf16(16, 4, 8), bf16(16, 4, 8), bf16(16, 4, 8), bf16(16, 4, 8), f32(4, 16), None, None, None,
+         i32(3), i32(3), "8", "8", "0.", "0.35", "True", "-1", "-1"),
+        2 * 4 * 72 * 40, 5 * 1024 + 256, 3 * 1024),
+    # flash backward, causal: 136 pairs a head
+    Row("aten::_flash_attention_backward",
+        (QT, QT, QT, QT, QT, f32(2, 4, 16), None, None, "16", "16", "0.", "True", i64(), i64()),
+        2 * 8 * 136 * 40, 5 * 2048 + 512, 3 * 2048),
+    Row("aten::_scaled_dot_product_cudnn_attention",
+        (Q, Q, Q, None, "True", "0.", "False", "False"), 2 * 8 * 256 * 16, 6144, 2048 + 512),
+    # FlashAttention 3: the causal flag stands at 24
+    Row("flash_attn_3::fwd", (QT, QT, QT, *(None,) * 21, "True", "-1", "-1"), 2 * 8 * 136 * 16, 6144, 2048 + 512),
+    # float16 and half the keys: 16*8 pairs
+    Row("aten::_scaled_dot_product_flash_attention",
+        (f16(2, 4, 16, 8), f16(2, 4, 8, 8), f16(2, 4, 8, 8), "0.", "False", "False"),
+        2 * 8 * 128 * 16, 2048 + 2 * 1024, 2048 + 512),
+]  # fmt: skip
+
+DY, X, W = f32(2, 8, 5, 5), f32(2, 4, 10, 10), f32(8, 4, 3, 3)
+GEOMETRY = ("[8]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1")
+PASS = 2 * (2 * 8 * 25) * 36  # as the forward pass: 400 results of 4*3*3 multiply-adds
+MORE_CONVOLUTION = [
+    Row("aten::convolution_backward", (DY, X, W, *GEOMETRY, "[True, True, True]"),
+        2 * PASS, (400 + 288 + 800) * 4, (800 + 288 + 8) * 4),
+    Row("aten::convolution_backward", (DY, X, W, *GEOMETRY, "[True, False, False]"), PASS, (400 + 288) * 4, 3200),
+    Row("aten::convolution_backward", (DY, X, W, *GEOMETRY, "[False, True, False]"), PASS, (400 + 800) * 4, 1152),
+    Row("aten::convolution_backward", (DY, X, W, *GEOMETRY, "[False, False, True]"), 0, 1600, 32),
+    # transposed: 4*16 inputs of 3*9 multiply-adds; dY is 6 channels of 9x9
+    Row("aten::convolution_backward",
+        (f32(1, 6, 9, 9), f32(1, 4, 4, 4), f32(4, 3, 3, 3), "[6]", "[2, 2]", "[0, 0]", "[1, 1]", "True", "[0, 0]", "2",
+         "[True, True, False]"),
+        2 * 2 * 64 * 27, (486 + 108 + 64) * 4, (64 + 108) * 4),
+    # depthwise, 8 groups: 512 results of 9
+    Row("aten::convolution_backward",
+        (f32(1, 8, 8, 8), f32(1, 8, 8, 8), f32(8, 1, 3, 3), "[0]", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "8",
+         "[True, True, False]"),
+        2 * 2 * 512 * 9, (512 + 72 + 512) * 4, (512 + 72) * 4),
+    Row("aten::cudnn_convolution_backward", (X, DY, W, *(None,) * 7, "[False, True]"), PASS, (400 + 800) * 4, 1152),
+    # convolution and bias and relu in one: the bias adds to each of 400
+    Row("aten::cudnn_convolution_relu", (X, W, f32(8), "[2, 2]", "[1, 1]", "[1, 1]", "1"),
+        PASS + 400, (800 + 288 + 8) * 4, 1600),
+]  # fmt: skip
+
+MORE_POINTWISE = [
+    Row("aten::gelu_backward", (bf16(4, 5), bf16(4, 5), "none"), 200, 80, 40),
+    Row("aten::silu_backward", (bf16(4, 5), bf16(4, 5)), 160, 80, 40),
+    Row("aten::sqrt", (f32(4, 5),), 20, 80, 80),
+    Row("aten::div_", (f32(4, 5), f32()), 20, 80 + 4, 80),
+    Row("aten::add", (f32(3, 1), f32(1, 4), "1"), 12, 12 + 16, 48),
+    # half-rotation: 3 operations on q and k; 4 positions, 4 rows of the table of 8*2
+    Row("vllm::rotary_embedding", (i64(4), bf16(4, 32), bf16(4, 16), "8", bf16(2048, 8), "True"),
+        3 * (128 + 64), (128 + 64) * 2 + 32 + 64, (128 + 64) * 2),
+    # only 4 of each head's 8 are rotated: the table is 4 wide
+    Row("_C::rotary_embedding", (i64(4), bf16(4, 32), bf16(4, 16), "8", bf16(2048, 4), "False"),
+        3 * (64 + 32), (64 + 32) * 2 + 32 + 32, (64 + 32) * 2),
+    Row("FusedRoPEFunc", (bf16(8, 2, 4, 16), f32(8, 1, 1, 16)), 3 * 1024, 2048 + 512, 2048),
+]  # fmt: skip
+
+MORE_MEMORY = [
+    # one on each side of both axes: 6 by 7
+    Row("aten::constant_pad_nd", (bf16(4, 5), "[1, 1, 1, 1]", "0."), 0, 40, 84),
+    Row("aten::cat", ((f32(2, 3), f32(2, 5)), "1"), 0, 64, 64),
+    Row("aten::upsample_nearest2d", (f32(1, 3, 4, 4), "[8, 8]", None, None), 0, 192, 768),
+    # bilinear: 4 multiply-adds on each of 1*2*36
+    Row("aten::upsample_bilinear2d", (f32(1, 2, 3, 3), "[6, 6]", "False"), 8 * 72, 72, 288),
+    Row("aten::upsample_bilinear2d_backward", (f32(1, 2, 6, 6), "[6, 6]", "[1, 2, 3, 3]", "False"), 8 * 72, 288, 72),
+    # bicubic: 16 multiply-adds
+    Row("aten::upsample_bicubic2d", (f32(1, 2, 3, 3), "[6, 6]", "False"), 32 * 72, 72, 288),
+    Row("aten::scatter_", (f32(8, 8), "0", i64(2, 8), f32(2, 8)), 0, 128 + 64, 64),
+    # out of place the other 62 rows are copied, too
+    Row("aten::scatter", (f32(64, 8), "0", i64(2, 8), f32(2, 8)), 0, 2048 + 128 + 64, 2048),
+    Row("aten::gather", (bf16(8, 32), "1", i64(8, 4), "False"), 0, 64 + 256, 64),
+    Row("aten::index_select", (bf16(16, 4), "-1", i64(2)), 0, 64 + 16, 64),  # 2 of each row's 4
+    Row("aten::index_copy_", (bf16(16, 4), "0", i64(2), bf16(2, 4)), 0, 16 + 16, 16),
+    Row("aten::index", (f32(6, 8), (i64(3), i64(3))), 0, 12 + 48, 12),  # both axes: one element each
+    Row("aten::index_put_", (bf16(6, 8), (i64(3),), bf16(3, 8), "True"), 24, 48 + 24 + 48, 48),
+    Row("aten::index_select", (f32(100), "", i64(4)), 0, 16 + 32, 16),  # a vector has one axis
+]  # fmt: skip
+
+MORE_REDUCTION = [
+    # (8 + 0 - 2)//2 + 1 = 4 along both axes: 32 results of 4
+    Row("aten::avg_pool2d", (f32(1, 2, 8, 8), "[2, 2]", "[2, 2]", "[0, 0]", "False", "True", None), 128, 512, 128),
+    # rounding up: ceil((7 - 2)/2) + 1 = 4
+    Row("aten::max_pool2d_with_indices", (f32(1, 1, 7, 7), "[2, 2]", "[2, 2]", "[0, 0]", "[1, 1]", "True"),
+        16 * 4, 196, 16 * 12),
+    Row("aten::_adaptive_avg_pool2d", (f32(2, 4, 6, 6), "[3, 3]"), 288, 1152, 72 * 4),
+    # cross entropy over 50 classes: log-softmax, then one of each row
+    Row("aten::_log_softmax", (f32(8, 50), "1", "False"), 5 * 400, 1600, 1600),
+    Row("aten::_log_softmax_backward_data", (f32(8, 50), f32(8, 50), "1", "6"), 4 * 400, 3200, 1600),
+    Row("aten::nll_loss_backward", (f32(), f32(8, 50), i64(8), None, "1", "-100", f32()), 8, 4 + 64 + 4, 1600),
+    # fused: 5 on each of 8*50, one loss a row
+    Row("LigerCrossEntropyFunction", (bf16(8, 50), i64(8)), 2000, 800 + 64, 32),
+    Row("aten::binary_cross_entropy", (f32(8), f32(8), None, "0"), 56, 64, 32),
+    Row("aten::topk", (bf16(4, 64), "8", "-1", "True", "True"), 0, 512, 32 * 10),
+]  # fmt: skip
+
+LIST = (f32(6, 4), f32(8))  # 32 numbers
+MORE_OTHERS = [
+    Row("aten::_fused_adagrad_", (LIST, LIST, LIST), 9 * 32, 3 * 128, 2 * 128),
+    Row("aten::_foreach_addcdiv_", (LIST, LIST, LIST, "1"), 3 * 32, 3 * 128, 128),
+    Row("aten::_foreach_lerp_", (LIST, LIST, "0.1"), 3 * 32, 2 * 128, 128),
+    Row("aten::_foreach_sqrt", (LIST,), 32, 128, 128),
+    Row("aten::_foreach_norm", (LIST, "2"), 64, 128, 8),
+    # 4 tokens, top 2 of 2 experts: both are reached, but for (1 - 2/2)^4 = 0
+    Row("vllm::fused_experts", (bf16(4, 8), bf16(2, 12, 8), bf16(2, 8, 6), f32(4, 2), i32(4, 2)),
+        2 * 8 * 8 * 12 + 2 * 8 * 6 * 8, 64 + (192 + 96) * 2 + 32 + 32, 64),
+    Row("_moe_C::topk_softmax", (f32(16, 2), i32(16, 2), i32(16, 2), bf16(16, 4)), 5 * 64, 128, 256),
+    # one token through Mamba: 6 on each of 1*4*8 states
+    Row("mamba_ssm::selective_state_update", (f32(1, 4, 8), bf16(1, 4), bf16(1, 4), f32(4, 8), bf16(1, 8), bf16(1, 8)),
+        192, 128 + 16 + 128 + 32, 128 + 8),
+    # 9 on each of 1*2*4*8 states and one on 8 results
+    Row("SelectiveScanFn", (bf16(1, 2, 4), bf16(1, 2, 4), f32(2, 8), bf16(1, 8, 4), bf16(1, 8, 4)),
+        9 * 64 + 8, 2 * 16 + 64 + 2 * 64, 16),
+    Row("DaoAILab::_causal_conv1d_bwd_cpp", (bf16(1, 4, 8), bf16(4, 3), None, bf16(1, 4, 8)),
+        2 * 2 * 32 * 3, 2 * 64 + 24, 64 + 24),
+    Row("_C::static_scaled_fp8_quant", (fp8(8, 64), bf16(8, 64), f32(1)), 2 * 512, 1024 + 4, 512),
+    Row("_C::dynamic_scaled_int8_quant", (i8(8, 64), bf16(8, 64), f32(8, 1), None), 4 * 512, 1024, 512 + 32),
+    # groups of 64: 8 scales
+    Row("aiter::per_group_quant_fp8", (bf16(4, 128), "64"), 4 * 512, 1024, 512 + 32),
+    Row("aten::fake_quantize_per_tensor_affine", (f32(4, 8), "0.1", "0", "0", "255"), 64, 128, 128),
+    # rows of 16/4 = 4 in 4 tables, 2 samples: 20 indices, 80 elements
+    Row("fbgemm::split_embedding_codegen_lookup_sgd_function",
+        (f32(0), f32(4000), f32(0), f32(0), i32(4), i64(4), i32(5), "16", "4", i64(5), "9", i64(20), i64(9)),
+        80, 320 + 160 + 72, 2 * 16 * 4),
+    # the same backward with SGD: 80 adds, 2 on each; gradient 128, indices 232; rows read and written
+    Row("torch::autograd::CppNode<SplitLookupFunction_sgd_Op>",
+        (f32(2, 16), f32(0), f32(4000), f32(0), f32(0), i32(4), i64(4), i32(5), "16", "4", i64(5), "9", i64(20),
+         i64(9)),
+        80 + 160, 128 + 232 + 320, 320),
+    # Adagrad keeps a number an element: 7 on each, rows and squares read and written
+    Row("torch::autograd::CppNode<SplitLookupFunction_adagrad_Op>",
+        (f32(2, 16), f32(0), f32(4000), f32(0), f32(0), i32(4), i64(4), i32(5), "16", "4", i64(5), "9", i64(20),
+         i64(9)),
+        80 + 560, 128 + 232 + 640, 640),
+    # dense: a gradient of the whole table of 112
+    Row("torch::autograd::CppNode<SplitLookupFunction_Dense_Op>",
+        (f32(2, 16), f32(112), i64(4), i32(5), "16", "4", i64(5), "9", i64(20), i64(9)), 80, 128 + 232, 448),
+]  # fmt: skip
+
 ROWS = [*GEMM, *ATTENTION, *CONVOLUTION, *ELEMENTWISE, *MEMORY, *REDUCTION, *NORMALIZATION, *EMBEDDING, *OTHERS]
+ROWS += [*MORE_GEMM, *MORE_ATTENTION, *MORE_CONVOLUTION, *MORE_POINTWISE, *MORE_MEMORY, *MORE_REDUCTION, *MORE_OTHERS]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.name}-{i}" for i, row in enumerate(ROWS)])

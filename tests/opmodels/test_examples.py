@@ -12,7 +12,7 @@ PATTERN_NAMES = {
     "rooftrace.opmodels.triton:generated_reduction": "triton_red_fused_sum_0",
     "rooftrace.opmodels.triton:generated_pointwise": "triton_poi_fused_mul_silu_2",
     "rooftrace.opmodels.triton:generated_gemm": "triton_tem_fused_mm_3",
-    "rooftrace.opmodels.embedding_bag:table_batch_lookup": (
+    "rooftrace.opmodels.embedding_tables:split_lookup": (
         "fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function"
     ),
 }

@@ -61,12 +61,20 @@ def test_an_old_file_has_shapes_alone() -> None:
 
 
 def test_a_scalar_without_text_is_not_the_same_as_nothing() -> None:
-    op = op_from_record("aten::sum", [[4, 5], [], []], ["float", "ScalarList", ""], None, None)
+    op = op_from_record("aten::sum", [[4, 5], [], []], ["float", "ScalarList", ""], None, ["", "", ""])
 
     assert op.args == (f32(4, 5), "", None)
     with pytest.raises(NoCostError, match="scalar arguments not recorded"):
         op.integers(1, (0,))
     assert op.integers(2, (0,)) == (0,)
+
+
+def test_without_any_concrete_inputs_nothing_is_known_to_be_absent() -> None:
+    op = op_from_record("aten::sum", [[4, 5], [], []], ["float", "", "Scalar"], None, None)
+
+    assert op.args == (f32(4, 5), "", "")  # the axes may have been given: they are no list of all of them
+    with pytest.raises(NoCostError, match="scalar arguments not recorded"):
+        op.integers(1, ())
 
 
 @pytest.mark.parametrize(

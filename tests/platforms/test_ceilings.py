@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rooftrace.pack import KNOWLEDGE
 from rooftrace.platforms import (
     bandwidth_ceiling,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import pytest
+
 from rooftrace.errors import UsageError
 from rooftrace.pack import KNOWLEDGE
 from rooftrace.platforms import DeviceFacts, detect, load_platform, load_platforms, mismatch
 
 
-def device(
-    name: str, capability: str = "", units: int | None = None, memory: int | None = None
-) -> DeviceFacts:
+def device(name: str, capability: str = "", units: int | None = None, memory: int | None = None) -> DeviceFacts:
     major, minor = (int(part) for part in capability.split(".")) if capability else (None, None)
-    return DeviceFacts(
-        name=name, compute_major=major, compute_minor=minor, num_units=units, memory_bytes=memory
-    )
+    return DeviceFacts(name=name, compute_major=major, compute_minor=minor, num_units=units, memory_bytes=memory)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +36,7 @@ def test_a_device_with_a_known_name_is_found_without_a_warning(facts: DeviceFact
     assert (found.platform.slug, found.how, found.warning) == (slug, "name", None)
 
 
-@pytest.mark.parametrize(
-    "name", ["nvidia h100 80gb hbm3", " NVIDIA  H100 80GB HBM3 ", "NVIDIA H100 80 GB HBM3"]
-)
+@pytest.mark.parametrize("name", ["nvidia h100 80gb hbm3", " NVIDIA  H100 80GB HBM3 ", "NVIDIA H100 80 GB HBM3"])
 def test_case_and_spaces_of_a_name_do_not_matter(name: str):
     assert detect(device(name)).platform == load_platform("h100-sxm")
 
@@ -76,9 +71,7 @@ def test_an_unknown_name_with_unique_properties_is_found_with_a_warning():
 def test_properties_that_fit_two_platforms_find_none():
     found = detect(device("", "8.0", 108, 85_174_583_296))
     assert (found.platform, found.how) == (None, "none")
-    assert (
-        found.warning == "the device has no name, and its properties fit a100-pcie-80 and a100-sxm-80 alike"
-    )
+    assert found.warning == "the device has no name, and its properties fit a100-pcie-80 and a100-sxm-80 alike"
 
 
 def test_properties_that_fit_no_platform_find_none():
@@ -119,10 +112,7 @@ def test_a_partition_of_a_gpu_keeps_its_name_but_is_reported():
 
 
 def test_a_chosen_platform_that_is_the_device_of_the_trace_is_no_mismatch():
-    assert (
-        mismatch(load_platform("h100-sxm"), device("NVIDIA H100 80GB HBM3", "9.0", 132, 85_018_279_936))
-        is None
-    )
+    assert mismatch(load_platform("h100-sxm"), device("NVIDIA H100 80GB HBM3", "9.0", 132, 85_018_279_936)) is None
 
 
 def test_a_chosen_platform_of_another_name_is_a_mismatch():

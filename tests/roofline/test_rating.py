@@ -19,7 +19,7 @@ from __future__ import annotations
 import pytest
 
 from rooftrace.platforms import load_platform
-from rooftrace.roofline import Rating, Unrated, latency_floor, rate
+from rooftrace.roofline import Rating, Unrated, is_inferred, latency_floor, rate
 from tests.roofline.runs import BF16, FP16, FP32, addition, groups_of, one_group, product
 from tests.support.trace_builder import TraceBuilder
 
@@ -191,6 +191,20 @@ def test_what_beats_a_published_measurement_but_not_the_datasheet_is_rated_and_s
     assert isinstance(found, Rating)
     assert (found.flag, found.gap_ns) == ("above-achievable", 0)
     assert (found.efficiency_pct, found.datasheet_efficiency_pct) == efficiencies
+
+
+def test_what_is_inferred_and_beats_a_published_measurement_is_inconsistent():
+    # as above, but the file has no element types: the kernel's name gives float32, 12 bytes an element
+    # 1,200e6 bytes: 281,690.14 ns at 4,260 GB/s, 117.37 % of 240,000; 93.9 % by the datasheet
+    bare = {"dims": [[100_000_000], [100_000_000], []], "types": []}
+    slow = rated("mi300x", "aten::add_", bare, 400, kernel="add<float>")
+    fast = rated("mi300x", "aten::add_", bare, 240, kernel="add<float>")
+
+    assert isinstance(slow, Rating)
+    assert slow.efficiency_pct == 70.42
+    assert slow.cost.notes == ("inferred: dtype float32 from the kernel's name",)
+    assert isinstance(fast, Unrated)
+    assert (fast.flag, fast.cost is not None and is_inferred(fast.cost)) == ("inconsistent", True)
 
 
 def test_what_beats_the_matrix_units_is_inconsistent_even_if_it_fits_the_cache():

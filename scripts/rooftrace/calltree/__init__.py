@@ -8,8 +8,10 @@ from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_fr
 from rooftrace.calltree.quarantine import Quarantined, quarantine
 from rooftrace.calltree.steps import Steps, find_steps, is_step_name
 from rooftrace.calltree.tree import CallTree, build_tree, check_tree
+from rooftrace.calltree.units import INFERRED
 
 __all__ = [
+    "INFERRED",
     "LINK_NAMES",
     "PHASES",
     "Activities",

@@ -11,6 +11,8 @@ import numpy as np
 from rooftrace import opmodels
 from rooftrace.calltree.activities import Link, Work
 from rooftrace.calltree.passes import PHASES
+from rooftrace.calltree.surroundings import record_op
+from rooftrace.calltree.units import Call, choose_units, cost_with_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from rooftrace.calltree.activities import Activities
     from rooftrace.calltree.passes import Context
     from rooftrace.calltree.tree import CallTree
+    from rooftrace.calltree.units import Units
+    from rooftrace.kernelnames import KernelInfo
+    from rooftrace.opmodels import Cost, Unmodelled
     from rooftrace.trace import Inputs, Trace
 
 _FLOAT = re.compile(r"^-?\d+\.\d*(?:e[-+]?\d+)?$|^-?\d+e[-+]?\d+$|^-?(?:inf|nan)$")
@@ -32,7 +37,8 @@ class OpGroup:
     name: str
     category: str
     phase: str
-    inputs: Inputs | None
+    inputs: Inputs | None  # as recorded
+    cost: Cost | Unmodelled | None  # of one instance; None without an op or any input, recorded or inferred
     node: int  # an example node, the slowest instance's; -1 without an op
     activities: NDArray[np.int64]  # indices of all activities, by instance
     instance_busy: NDArray[np.int64]  # union of each instance's activities, ns
@@ -57,7 +63,8 @@ class OpGroup:
 def group_ops(trace: Trace, tree: CallTree, context: Context, activities: Activities) -> list[OpGroup]:
     """All compute kernels (not communication, not copies) in groups, most kernel time first."""
     members = np.flatnonzero(activities.work == int(Work.COMPUTE))
-    unit = _unit_of(context, activities)[members]
+    units = choose_units(trace, tree, context, activities)
+    unit = units.node[members]
     order = np.lexsort((activities.start[members], _instance_keys(unit, members)))
     members, unit = members[order], unit[order]
     if not members.size:
@@ -65,23 +72,12 @@ def group_ops(trace: Trace, tree: CallTree, context: Context, activities: Activi
     keys = _instance_keys(unit, members)
     firsts = np.r_[0, np.flatnonzero(np.diff(keys)) + 1]
     busy = _instance_busy(activities, members, firsts)
-    grouped = _group_instances(trace, tree, context, activities, (members, unit, firsts))
+    grouped = _group_instances(trace, tree, context, activities, (members, firsts, units))
     groups = [
-        _make_group(key, instances, (trace, tree, context, activities), (members, unit, firsts, busy))
+        _make_group(key, instances, (trace, tree, context, activities, units), (members, unit, firsts, busy))
         for key, instances in grouped.items()
     ]
     return sorted(groups, key=lambda g: (-g.kernel_ns, g.name, g.phase, int(g.activities[0])))
-
-
-def _unit_of(context: Context, activities: Activities) -> NDArray[np.int64]:
-    """The op node whose cost covers each activity, -1 for kernels launched outside any op.
-
-    The op around a graph's launch says nothing of the kernels replayed: each stands for itself, under its own name.
-    """
-    unit = np.full(activities.row.size, -1, dtype=np.int64)
-    linked = activities.linked & ~activities.graph
-    unit[linked] = context.unit[activities.launch[linked]]
-    return unit
 
 
 def _instance_keys(unit: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -115,13 +111,14 @@ def _group_instances(
     tree: CallTree,
     context: Context,
     activities: Activities,
-    layout: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    layout: tuple[NDArray[np.int64], NDArray[np.int64], Units],
 ) -> dict[tuple[Any, ...], list[int]]:
     """Instance numbers by group key, in order of appearance."""
-    members, unit, firsts = layout
+    members, firsts, chosen = layout
     class_of = [_input_class(inputs) for inputs in trace.signatures]
     bounds = np.r_[firsts, members.size].tolist()
-    codes, units = activities.name[members].tolist(), unit[firsts].tolist()
+    codes, units = activities.name[members].tolist(), chosen.node[members][firsts].tolist()
+    calls = chosen.call[members][firsts].tolist()
     links, graphs = activities.link[members][firsts].tolist(), activities.graph[members][firsts].tolist()
     grouped: dict[tuple[Any, ...], list[int]] = {}
     for number, node in enumerate(units):
@@ -129,11 +126,12 @@ def _group_instances(
         kernel_key = (kernels[0],) if len(kernels) == 1 else tuple(sorted(set(kernels)))
         if node < 0:
             link = links[number] if links[number] >= int(Link.CARRY_IN) else int(Link.CORRELATION)
-            key: tuple[Any, ...] = (-1, None, 0, kernel_key, link, graphs[number])
+            key: tuple[Any, ...] = (-1, None, 0, kernel_key, link, graphs[number], -1)
         else:
             inputs = int(trace.inputs[tree.row[node]])
             shape_class = class_of[inputs] if inputs >= 0 else None
-            key = (int(tree.name[node]), shape_class, int(context.phase[node]), kernel_key, 0, graphs[number])
+            phase = int(context.phase[node])
+            key = (int(tree.name[node]), shape_class, phase, kernel_key, 0, graphs[number], calls[number])
         grouped.setdefault(key, []).append(number)
     return grouped
 
@@ -171,10 +169,10 @@ def _layout_of(shape: Any, stride: Any) -> str:
 def _make_group(
     key: tuple[Any, ...],
     instances: list[int],
-    source: tuple[Trace, CallTree, Context, Activities],
+    source: tuple[Trace, CallTree, Context, Activities, Units],
     layout: tuple[NDArray[np.int64], ...],
 ) -> OpGroup:
-    trace, tree, context, activities = source
+    trace, tree, context, activities, units = source
     members, unit, firsts, busy = layout
     chosen = np.array(instances, dtype=np.int64)
     bounds = np.r_[firsts, members.size]
@@ -185,21 +183,36 @@ def _make_group(
     name, category = _name_and_category(key, trace, tree, node, activities)
     signature = int(trace.inputs[tree.row[node]]) if node >= 0 else -1
     module_ns, recompute_ns = _context_time(context, activities, rows, dur)
+    kernels = _by_time(activities.name[rows], dur)
+    call = units.calls[key[6]] if key[6] >= 0 else None
     return OpGroup(
         name=name,
         category=category,
         phase=PHASES[key[2]],
         inputs=trace.signatures[signature] if signature >= 0 else None,
+        cost=_cost_of(trace, tree, node, call, [activities.infos[code] for code in kernels]),
         node=node,
         activities=rows,
         instance_busy=busy[chosen],
         kernel_ns=int(dur.sum()),
-        kernel_codes=_by_time(activities.name[rows], dur),
+        kernel_codes=kernels,
         link=Link(key[4]),
         graph=bool(key[5]),
         module_ns=module_ns,
         recompute_ns=recompute_ns,
     )
+
+
+def _cost_of(
+    trace: Trace, tree: CallTree, node: int, call: Call | None, infos: Sequence[KernelInfo]
+) -> Cost | Unmodelled | None:
+    """Cost of an instance, from the inferred call if there is one, else from the record of an example."""
+    if node < 0:
+        return None
+    signature = int(trace.inputs[tree.row[node]])
+    if call is None and signature < 0:
+        return None
+    return cost_with_kernels(call or Call(op=record_op(trace, int(tree.name[node]), signature)), infos)
 
 
 def _name_and_category(

@@ -41,7 +41,8 @@ class Context:
     """Per node: indices of related nodes (-1: none), module path ids and phases."""
 
     op: NDArray[np.int64]  # innermost op
-    unit: NDArray[np.int64]  # the op whose cost covers this node
+    unit: NDArray[np.int64]  # the outermost op that claims what lies below it, else the innermost op
+    forward: NDArray[np.int64]  # of nodes inside a backward call: the forward call it belongs to
     frame: NDArray[np.int64]  # innermost frame outside the framework
     module: NDArray[np.int64]  # id of the module path, index into module_paths
     module_paths: tuple[tuple[str, ...], ...]
@@ -70,6 +71,7 @@ def build_context(trace: Trace, tree: CallTree) -> Context:
     context = Context(
         op=op,
         unit=unit,
+        forward=np.full(tree.row.size, -1, dtype=np.int64),
         frame=tree.innermost(_name_mask(trace, tree, is_user_frame, Kind.PYTHON)),
         module=module,
         module_paths=paths,
@@ -78,7 +80,9 @@ def build_context(trace: Trace, tree: CallTree) -> Context:
         has_backward=bool(backward.any()),
         has_optimizer=bool(optimizer.any()),
     )
-    _inherit_forward_modules(trace, tree, context)
+    _find_forward_calls(trace, tree, context)
+    inherits = (context.forward >= 0) & (context.module == 0)
+    context.module[inherits] = context.module[context.forward[inherits]]
     return context
 
 
@@ -118,8 +122,8 @@ def _module_paths(trace: Trace, tree: CallTree) -> tuple[NDArray[np.int64], tupl
     return path_of_node[nearest], tuple(paths)
 
 
-def _inherit_forward_modules(trace: Trace, tree: CallTree, context: Context) -> None:
-    """Give backward ops the module path of the forward op with their sequence number.
+def _find_forward_calls(trace: Trace, tree: CallTree, context: Context) -> None:
+    """Set the forward call of every node inside a backward one: that with the backward call's sequence number.
 
     Several forward ops may carry one number (it is the next to be handed out); the last to start before the
     backward op made the node.
@@ -136,5 +140,5 @@ def _inherit_forward_modules(trace: Trace, tree: CallTree, context: Context) -> 
         else:
             last_forward[sequences[node]] = node
     nearest = tree.innermost(heads >= 0)
-    inherits = (nearest >= 0) & (context.module == 0)
-    context.module[inherits] = context.module[heads[nearest[inherits]]]
+    inside = nearest >= 0
+    context.forward[inside] = heads[nearest[inside]]

@@ -77,7 +77,7 @@ class PlatformInfo(Record):
     slug: str = Field(description="`platforms` lists them.")
     product: str = Field(description="Product name.")
     ceilings_kind: str = Field(description="`achievable` or `datasheet-dense`; `mixed` where both are used.")
-    detected_by: str = Field(description="`name`, `properties` or `option`.")
+    detected_by: str = Field(description="`name`, `properties`, `option` or `file`.")
 
 
 class Coverage(Record):

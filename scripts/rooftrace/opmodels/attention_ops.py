@@ -10,6 +10,7 @@ from .registry import Cost, Example, categorise, op_model
 _Q = (bf16(2, 3, 8, 4), bf16(2, 3, 8, 4), bf16(2, 3, 8, 4))  # batch 2, heads 3, 8 tokens, d 4
 _WHY = "64 pairs a head (36 causal), 6 heads: 2*64*6*(4 + 4) = 6144 (3456); reads 3*192*2; writes 192*2 (+ 48 rows*4)"
 _Q_BNHD = (bf16(2, 8, 3, 4), bf16(2, 8, 3, 4), bf16(2, 8, 3, 4))
+_NO_CAUSAL = "causal flag not recorded"
 
 # aten, in the layout [batch, heads, tokens, d]. Positions: torch/native_functions.yaml.
 _ATEN = {
@@ -184,6 +185,38 @@ def cached_attention(_op: Op) -> Cost:
 
 @op_model(
     "FlashAttnFunc",
+    category="attention",
+    claims_subtree=False,
+    examples=(
+        Example(
+            args=_Q_BNHD,
+            unmodelled=_NO_CAUSAL,
+            why="an autograd function may record its tensors alone; causal halves the work",
+        ),
+        Example(
+            args=(*_Q_BNHD, "0.", None, "False"),
+            flops=6144,
+            bytes_read=1152,
+            bytes_written=576,
+            why=_WHY,
+        ),
+        Example(
+            args=(*_Q_BNHD, "0.", None, "True"),
+            flops=3456,
+            bytes_read=1152,
+            bytes_written=576,
+            why=_WHY,
+        ),
+    ),
+)
+def flash_function(op: Op) -> Cost:
+    """(Q, K, V, dropout, scale, causal, …), [batch, tokens, heads, d]; writes O and the log-sum-exp."""
+    if op.arg(5) in {None, ""}:
+        raise NoCostError(_NO_CAUSAL)
+    return forward(op, Form(layout="bnhd", causal=5, bottom_right=True))
+
+
+@op_model(
     "FlashAttnVarlenFunc",
     "FlashAttnFuncBackward",
     "FusedAttnFunc",
@@ -194,14 +227,14 @@ def cached_attention(_op: Op) -> Cost:
     examples=(
         Example(
             args=_Q_BNHD,
-            unmodelled="causal flag not recorded",
+            unmodelled=_NO_CAUSAL,
             why="an autograd function records its tensors alone; causal halves the work",
         ),
     ),
 )
 def autograd_function(_op: Op) -> Cost:
     """None: a Python autograd function records its tensors alone, and the causal flag halves the work."""
-    raise NoCostError("causal flag not recorded")
+    raise NoCostError(_NO_CAUSAL)
 
 
 @op_model(

@@ -103,6 +103,14 @@ def geometry(op: Op, form: Form, x: Tensor, w: Tensor) -> Geometry:
     return Geometry(out=(x.shape[0], channels, *out), multiply_adds=multiply_adds)
 
 
+def _given(x: Tensor, w: Tensor, out: Tensor) -> Geometry:
+    """Multiply-adds of a pass that is not transposed, from the shape of its result: strides and padding lie in it."""
+    require(len(out.shape) == len(x.shape) == len(w.shape) >= 3)
+    require(out.shape[0] == x.shape[0] and out.shape[1] == w.shape[0] and w.shape[1] > 0)
+    require(x.shape[1] % w.shape[1] == 0)
+    return Geometry(out=out.shape, multiply_adds=out.numel * math.prod(w.shape[1:]))
+
+
 def _per_axis(op: Op, index: int | None, axes: int, default: int) -> tuple[int, ...]:
     values = (default,) if index is None else op.integers(index, (default,))
     values = values or (default,)
@@ -123,7 +131,7 @@ def _padding(op: Op, index: int, reach: tuple[int, ...]) -> tuple[int, ...]:
 def forward(op: Op, form: Form) -> Cost:
     """Cost of a forward pass."""
     x, w = op.tensor(0), op.tensor(1)
-    shape = geometry(op, form, x, w)
+    shape = geometry(op, form, x, w) if op.output is None else _given(x, w, op.output)
     bias = op.tensor_or_none(form.bias) if form.bias is not None else None
     added = op.tensor_or_none(form.added) if form.added is not None else None
     additions = math.prod(shape.out) if bias is not None else 0

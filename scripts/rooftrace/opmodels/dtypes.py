@@ -120,3 +120,10 @@ def dtype_in_kernel_name(name: str) -> str | None:
         if re.search(pattern, name):
             return dtype
     return None
+
+
+def dtypes_in_kernel_name(name: str) -> frozenset[str]:
+    """Every floating-point type that a kernel's name spells; none where it shows widths alone."""
+    if re.search(_OPAQUE, name):
+        return frozenset()
+    return frozenset(dtype for pattern, dtype in _IN_KERNEL_NAME if kind(dtype) == 2 and re.search(pattern, name))

@@ -6,12 +6,14 @@ Repeated indices may hit a cache: a table smaller than what is looked up is read
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from .op import Op, Tensor
 from .parts import bf16, dtype_of, f32, fresh, i64, itemsize, require, size
 from .registry import Cost, Example, categorise, op_model
 
 _INDEX_SHAPES = "index shapes not recorded"
+_NO_INDICES = "lower bound: indices not recorded"
 
 
 def _rows(table: Tensor, elements: int) -> int:
@@ -43,8 +45,9 @@ def _gathered(table: Tensor, elements: int, indices: int, written: int) -> Cost:
 )
 def index_select(op: Op) -> Cost:
     """(table, axis, indices)."""
-    table, axis, index = op.tensor(0), op.integer(1), op.tensor(2)
+    table, index = op.tensor(0), op.tensor(2)
     rank = len(table.shape)
+    axis = op.integer(1) if rank != 1 else 0  # a vector has one axis, recorded or not
     require(-rank <= axis < rank)
     kept = math.prod(n for i, n in enumerate(table.shape) if i != axis % rank)
     elements = kept * index.numel
@@ -125,7 +128,10 @@ def take(op: Op) -> Cost:
 )
 def index(op: Op) -> Cost:
     """(input, indices): leading axes are replaced by the broadcast shape of the indices, int64 if not recorded."""
-    table, indices = op.tensor(0), op.tensor_list(1)
+    table, indices = op.tensor(0), op.tensor_list(1) if op.arg(1) != "" else ()
+    if not indices and op.output is not None:
+        elements = op.output.numel
+        return replace(_gathered(table, elements, 0, elements * itemsize(dtype_of(table))), notes=(_NO_INDICES,))
     require(bool(indices), _INDEX_SHAPES)
     require(len(indices) <= len(table.shape) and all(i.dtype != "bool" for i in indices), _INDEX_SHAPES)
     picked = max(i.numel for i in indices)
@@ -172,7 +178,7 @@ def index_put(op: Op) -> Cost:
         bytes_read=read + (places if accumulate else 0),
         bytes_written=places,
         precision=dtype_of(table),
-        notes=() if listed else ("lower bound: indices not recorded",),
+        notes=() if listed else (_NO_INDICES,),
     )
 
 

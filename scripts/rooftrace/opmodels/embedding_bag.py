@@ -1,10 +1,10 @@
-"""Embedding gradients, pooled lookups (EmbeddingBag, FBGEMM table batches), and ops on sparse features."""
+"""Embedding gradients, pooled lookups (EmbeddingBag), and ops on sparse features."""
 
 from __future__ import annotations
 
 import math
 
-from .op import NO_SCALARS, Op
+from .op import Op
 from .parts import bf16, by_roles, dtype_of, f32, fresh, i32, i64, itemsize, require, size
 from .registry import Cost, Example, categorise, op_model
 
@@ -85,49 +85,6 @@ def embedding_bag_backward(op: Op) -> Cost:
         bytes_read=size(grad, index, bag_of),
         bytes_written=op.integer(5) * width * itemsize(dtype_of(grad)),
         precision=dtype_of(grad),
-    )
-
-
-@op_model(
-    category="embedding",
-    patterns=(r"^fbgemm::split_embedding_codegen_lookup_\w+_function",),
-    examples=(
-        Example(
-            args=(
-                f32(0), f32(3200), f32(0), f32(0), i32(2), i64(2), i32(3), "16", "8", i64(3), "7", i64(12), i64(9),
-            ),
-            flops=96,
-            bytes_read=552,
-            bytes_written=256,
-            why="2 tables, 4 samples, 12 rows of 16/2 = 8: 96 adds; reads 96*4, 12 + 9 indices of 8; writes 4*16*4",
-        ),
-        Example(
-            args=(
-                f32(0), f32(3200), f32(0), f32(0), i32(2), i64(2), i32(3), "", "", i64(3), "", i64(12), i64(9),
-            ),
-            unmodelled=NO_SCALARS,
-            why="the width of the rows is a scalar",
-        ),
-    ),
-)  # fmt: skip
-def table_batch_lookup(op: Op) -> Cost:
-    """Pooled lookup in several tables: rows of the tables' mean width, as the total width and the bags tell.
-
-    Positions of FBGEMM's ``split_embedding_codegen_lookup_*_function``: device weights 1, D offsets 6 (tables + 1),
-    total width 7, indices 11, offsets 12 (tables times samples + 1).
-    """
-    weights, d_offsets, index, offsets = op.tensor(1), op.tensor(6), op.tensor(11), op.tensor(12)
-    total_width, tables = op.integer(7), d_offsets.numel - 1
-    require(tables > 0)
-    samples = (offsets.numel - 1) // tables
-    elements = index.numel * total_width // tables
-    element = itemsize(dtype_of(weights))
-    return Cost(
-        flops=elements,
-        bytes_read=min(elements * element, max(size(weights), element)) + size(index, offsets),
-        bytes_written=samples * total_width * 4,
-        precision=dtype_of(weights),
-        notes=("estimate: rows taken as of the tables' mean width",),
     )
 
 

@@ -205,8 +205,13 @@ def arange(op: Op) -> Cost:
     ),
 )  # fmt: skip
 def cat(op: Op) -> Cost:
-    """Tensors one after another; an output tensor, where there is one, gives the dtype."""
-    parts = op.tensor_list(0)
+    """Tensors one after another; an output tensor, where there is one, gives the dtype.
+
+    Every element of the result is one of an operand, so the result's shape alone gives the bytes.
+    """
+    parts = () if op.arg(0) == "" else op.tensor_list(0)
+    if not parts and op.output is not None:
+        return moved(fresh(op.output), fresh(op.output), op.output.dtype)
     require(bool(parts), NO_SHAPES)
     outs = [arg for arg in op.args[1:] if isinstance(arg, Tensor)]
     if outs and outs[-1].dtype is not None:

@@ -183,9 +183,14 @@ def library_batch_norm_backward(op: Op) -> Cost:
     return norm_cost(13, x, read, fresh(x) + 2 * x.shape[1] * _statistics_width(x))
 
 
+def _normalised(op: Op, index: int, weight: Tensor | None) -> tuple[int, ...]:
+    """The normalised shape at ``index``; where its text is not recorded, the weight has that shape."""
+    return weight.shape if op.arg(index) == "" and weight is not None else op.integers(index)
+
+
 def _layer_norm(op: Op) -> Cost:
     x, weight, bias = op.tensor(0), op.tensor_or_none(2), op.tensor_or_none(3)
-    rows = normalised_rows(x, op.integers(1))
+    rows = normalised_rows(x, _normalised(op, 1, weight))
     affine = (weight is not None) + (bias is not None)
     statistics = 2 * rows * _statistics_width(x)
     return norm_cost(6 + affine, x, size(x, weight, bias), fresh(x) + statistics)
@@ -237,7 +242,7 @@ def layer_norm_wrapper(op: Op) -> Cost:
 def layer_norm_backward(op: Op) -> Cost:
     """(dY, x, normalised shape, mean, rstd, weight, bias, mask)."""
     dy, x, weight = op.tensor(0), op.tensor(1), op.tensor_or_none(5)
-    normalised = op.integers(2)
+    normalised = _normalised(op, 2, weight)
     normalised_rows(x, normalised)
     to_input, to_weight, to_bias = op.booleans(7, 3)
     per_element = to_input * (9 + (weight is not None)) + to_weight * 2 + to_bias

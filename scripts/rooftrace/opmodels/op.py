@@ -67,6 +67,7 @@ class Op:
 
     name: str
     args: tuple[Arg, ...]
+    output: Tensor | None = None  # the result, where a neighbouring call tells it; read only if scalars are missing
 
     def arg(self, index: int) -> Arg:
         """The argument at ``index``, ``None`` past the end."""
@@ -210,10 +211,13 @@ def op_from_record(
     """The op of a decoded trace event: ``Input Dims``, ``Input type``, ``Input Strides``, ``Concrete Inputs``.
 
     Any of the lists may be missing or short. A scalar whose text is not recorded becomes ``""``, an absent optional
-    ``None``; entries of a form no profiler writes become ``None``.
+    ``None``; entries of a form no profiler writes become ``None``. Where no concrete inputs are recorded at all, an
+    entry without a type may be a list of numbers as well as an absent optional: it is not recorded.
     """
     count = max(len(dims or ()), len(types or ()))
     args = tuple(_arg(_entry(dims, i), _entry(types, i), _entry(strides, i), _entry(concrete, i)) for i in range(count))
+    if not isinstance(concrete, list):
+        args = tuple("" if arg is None else arg for arg in args)
     return Op(name=name, args=args)
 
 

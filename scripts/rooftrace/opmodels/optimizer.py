@@ -1,7 +1,7 @@
 """Multi-tensor ops: ``_foreach_*`` and fused optimizer steps over lists of tensors.
 
 Profilers record the shapes of lists but not their element types; where a caller knows them (from the kernel's name),
-``with_list_dtype`` puts them in, else the op is ``Unmodelled``.
+``hints.with_dtype`` puts them in, else the op is ``Unmodelled``.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from .op import Op, Tensor
 from .parts import bf16, dtype_of, f32, fresh, i64, itemsize, require, size
 from .registry import Cost, Example, categorise, op_model
 
+_NO_WINDOW = "lower bound: window not recorded, one comparison a result"
+
 
 def _pooled(op: Op, axes: int, *, dilation_at: int | None, ceil_at: int) -> tuple[tuple[int, ...], int]:
     """Shape of the result and elements in a window."""
@@ -54,14 +56,18 @@ def _register_max(axes: int) -> None:
     @op_model(f"aten::max_pool{axes}d_with_indices", category="reduction", examples=(example,))
     def max_pool(op: Op) -> Cost:
         """(x, kernel, stride, padding, dilation, ceil mode): values and int64 positions."""
-        shape, elements = _pooled(op, axes, dilation_at=4, ceil_at=5)
-        n = math.prod(shape)
         x = op.tensor(0)
+        if op.output is None:
+            shape, elements = _pooled(op, axes, dilation_at=4, ceil_at=5)
+        else:
+            shape, elements = op.output.shape, 1
+        n = math.prod(shape)
         return Cost(
             flops=n * elements,
             bytes_read=size(x),
             bytes_written=n * (itemsize(dtype_of(x)) + 8),
             precision=dtype_of(x),
+            notes=() if op.output is None else (_NO_WINDOW,),
         )
 
 

@@ -29,8 +29,15 @@ class Form(NamedTuple):
 def reduced(op: Op, form: Form) -> Cost:
     """Cost of a reduction."""
     x = op.tensor(0)
-    n_out = kept_elements(op, form.dim, x.shape)
-    named = op.dtype(form.dtype) if form.dtype is not None else None
+    notes: tuple[str, ...] = ()
+    if op.arg(form.dim) != "":
+        n_out = kept_elements(op, form.dim, x.shape)
+    elif op.output is not None:
+        n_out = op.output.numel
+    else:
+        n_out, notes = 1, ("lower bound: reduced axes not recorded, one result",)
+    recorded = form.dtype is not None and op.arg(form.dtype) != ""
+    named = op.dtype(form.dtype) if form.dtype is not None and recorded else None
     width = itemsize(named or _result(form.result, dtype_of(x)))
     if form.result == "indexed" and _has_axis(op, form.dim):
         width += 8
@@ -39,6 +46,7 @@ def reduced(op: Op, form: Form) -> Cost:
         bytes_read=size(x),
         bytes_written=n_out * width * form.outputs,
         precision=dtype_of(x),
+        notes=notes,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from .op import MALFORMED, NO_SHAPES, Arg, NoCostError, Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 Unit = Literal["matrix", "vector"]
 
@@ -85,14 +86,26 @@ _found: dict[str, Model | None] = {}
 MODELS: Final[Mapping[str, Model]] = MappingProxyType(_models)
 
 
+class RegistrationError(ValueError):
+    """A model that cannot be registered, with what would mend it."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
 def op_model(
     *names: str,
     category: str,
     claims_subtree: bool = True,
     patterns: tuple[str, ...] = (),
     examples: tuple[Example, ...] = (),
+    replaces: bool = False,
 ) -> Callable[[Callable[[Op], Cost | Unmodelled]], Callable[[Op], Cost | Unmodelled]]:
-    """Register the decorated cost function for op names, and for name patterns that an exact name overrides."""
+    """Register the decorated cost function for op names, and for name patterns that an exact name overrides.
+
+    With ``replaces`` it takes the place of the models that these names have; its patterns are tried first.
+    """
 
     def register(function: Callable[[Op], Cost | Unmodelled]) -> Callable[[Op], Cost | Unmodelled]:
         _check_category(category)
@@ -105,10 +118,15 @@ def op_model(
             module=function.__module__,
             examples=examples,
         )
-        _check_unregistered(names, _models, model.module)
-        _check_unregistered(patterns, _patterns, model.module)
+        if replaces:
+            _check_registered(names)
+        _check_unregistered(names, {} if replaces else _models, model.module)
+        _check_unregistered(patterns, {} if replaces else _patterns, model.module)
         _models.update(dict.fromkeys(names, model))
-        _patterns.update(dict.fromkeys(patterns, model))
+        if replaces:
+            _put_first(patterns, model)
+        else:
+            _patterns.update(dict.fromkeys(patterns, model))
         _found.clear()
         return function
 
@@ -117,7 +135,7 @@ def op_model(
 
 def _check_category(category: str) -> None:
     if category not in CATEGORIES:
-        raise ValueError(f"unknown category `{category}`; known: {', '.join(CATEGORIES)}")
+        raise RegistrationError(f"unknown category `{category}`", f"Known: {', '.join(CATEGORIES)}")
 
 
 def _check_unregistered(names: Iterable[str], registered: Mapping[str, Model], module: str) -> None:
@@ -125,8 +143,49 @@ def _check_unregistered(names: Iterable[str], registered: Mapping[str, Model], m
     for name in names:
         if name in registered or name in seen:
             first = registered[name].module if name in registered else module
-            raise ValueError(f"`{name}` has a model in {first} already; {module} registers another")
+            raise RegistrationError(
+                f"`{name}` has a model in {first} already; {module} registers another",
+                "Give `replaces=True` if this one is to be used instead",
+            )
         seen.add(name)
+
+
+def _check_registered(names: Iterable[str]) -> None:
+    for name in names:
+        if find_model(name) is None:
+            raise RegistrationError(f"`{name}` has no model to replace", "Leave `replaces=True` out, or mend the name")
+
+
+def _put_first(patterns: tuple[str, ...], model: Model) -> None:
+    """A pattern decides by its place: one that replaces others has to be met before them."""
+    others = {pattern: other for pattern, other in _patterns.items() if pattern not in patterns}
+    _patterns.clear()
+    _patterns.update({**dict.fromkeys(patterns, model), **others})
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """The registry is afterwards what it was before: for models that hold for one run."""
+    models_before, patterns_before = dict(_models), dict(_patterns)
+    categories_before, category_patterns_before = dict(_categories), list(_category_patterns)
+    try:
+        yield
+    finally:
+        _models.clear()
+        _models.update(models_before)
+        _patterns.clear()
+        _patterns.update(patterns_before)
+        _categories.clear()
+        _categories.update(categories_before)
+        _category_patterns[:] = category_patterns_before
+        _found.clear()
+
+
+def exchange(old: Model, new: Model) -> None:
+    """Let ``new`` answer wherever ``old`` does."""
+    for registered in (_models, _patterns):
+        registered.update({name: new for name, model in registered.items() if model is old})
+    _found.clear()
 
 
 def categorise(category: str, *names: str, patterns: tuple[str, ...] = (), module: str = "") -> None:
@@ -189,8 +248,11 @@ def cost_of(op: Op) -> Cost | Unmodelled:
     if not op.args:
         return Unmodelled(reason=NO_SHAPES)
     try:
-        return model.cost(op)
+        cost = model.cost(op)
     except NoCostError as reason:
         return Unmodelled(reason=str(reason))
     except (ArithmeticError, LookupError, ValueError):  # a shape of the wrong rank, a size of zero
         return Unmodelled(reason=MALFORMED)
+    if isinstance(cost, Cost) and min(cost.flops, cost.bytes_read, cost.bytes_written) < 0:  # a negative size
+        return Unmodelled(reason=MALFORMED)
+    return cost

@@ -36,7 +36,8 @@ from .registry import Cost, Example, categorise, op_model
 def softmax(op: Op) -> Cost:
     """Softmax along one axis."""
     x = op.tensor(0)
-    dtype = "float32" if op.arg(2) == "True" else dtype_of(x)
+    widens = dtype_of(x) != "float32" and op.boolean(2, default=False)
+    dtype = "float32" if widens else dtype_of(x)
     return Cost(flops=5 * x.numel, bytes_read=size(x), bytes_written=x.numel * itemsize(dtype), precision=dtype_of(x))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from rooftrace.contracts.platform import PlatformFile
+from rooftrace.contracts.platform import CalibratedFile, PlatformFile
 from rooftrace.errors import unknown_name
 from rooftrace.pack import KNOWLEDGE
 
-Platform = PlatformFile
+# A file of the pack or of the same form, or what `calibrate` measured on a device that the pack does not know.
+Platform = PlatformFile | CalibratedFile
 
 FOLDER = KNOWLEDGE / "platforms"
 
@@ -20,13 +21,13 @@ def platform_slugs() -> tuple[str, ...]:
 
 
 @cache
-def load_platforms() -> tuple[Platform, ...]:
+def load_platforms() -> tuple[PlatformFile, ...]:
     """All platforms, sorted by slug."""
     return tuple(load_platform(slug) for slug in platform_slugs())
 
 
 @cache
-def load_platform(slug: str) -> Platform:
+def load_platform(slug: str) -> PlatformFile:
     """The platform of that slug, in any case; an unknown one is a usage error that names the nearest."""
     wanted = slug.lower()
     if wanted not in platform_slugs():

@@ -1,7 +1,8 @@
 """The limits that an operation meets on a platform.
 
-A limit is `achievable` where somebody measured and published it, else the dense datasheet figure, which
-always stands beside it. Missing figures are ``None``, never zero and never estimated.
+A limit is `achievable` where somebody measured it, else the dense datasheet figure, which stands beside it. Of a
+calibrated device that the pack does not know there are measurements only: the measurement then stands for both, so
+that a kernel beyond it shows as inconsistent. Missing figures are ``None``, never zero and never estimated.
 """
 
 from __future__ import annotations
@@ -9,7 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rooftrace.contracts.platform import ComputeCeiling
+from rooftrace.contracts.platform import (
+    CalibratedFile,
+    ComputeCeiling,
+    DatasheetRate,
+    MeasuredCeiling,
+    PlatformFile,
+)
 from rooftrace.platforms.catalogue import Platform
 
 CeilingKind = Literal["achievable", "datasheet-dense"]
@@ -22,6 +29,7 @@ _PRECISION = {"double": "float64", "float": "float32", "half": "float16", "uint8
 _FAMILIES = ("float8", "float6", "float4")
 # What executes a matrix product that no matrix unit takes: the vector units, at their own rate for the type.
 _MATRIX_ON_VECTOR = ("float32", "float64")
+_LATENCY_NS = 2000  # the default of a platform file, a rule of thumb
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +72,10 @@ def compute_ceiling(platform: Platform, precision: str, unit: str) -> Ceiling | 
 
 def bandwidth_ceiling(platform: Platform) -> BandwidthCeiling:
     """The limit of the device memory, reads and writes together."""
+    if isinstance(platform, CalibratedFile):
+        found = platform.memory.bandwidth
+        rate = _exact(found.value_gbytes_per_s, _GIGA)
+        return BandwidthCeiling(bytes_per_s=rate, kind="achievable", datasheet=rate, source=found.statistic)
     bandwidth = platform.memory.bandwidth
     peak = _exact(bandwidth.datasheet.value_gbytes_per_s, _GIGA)
     if bandwidth.achievable is None:
@@ -81,12 +93,21 @@ def bandwidth_ceiling(platform: Platform) -> BandwidthCeiling:
 
 def latency_floor_ns(platform: Platform) -> int:
     """The shortest plausible duration of a kernel in ns."""
+    if isinstance(platform, CalibratedFile):
+        return platform.latency.value_ns if platform.latency else _LATENCY_NS
     return platform.latency_floor_ns
 
 
 def last_level_cache_bytes(platform: Platform) -> int | None:
     """Size of the last cache before the device memory (L2 or Infinity Cache), ``None`` if not published."""
     return platform.last_level_cache.bytes if platform.last_level_cache else None
+
+
+def datasheet_rate(platform: PlatformFile, precision: str, unit: str) -> DatasheetRate | None:
+    """The datasheet figure that a measured rate stands beside, borrowed as `compute_ceiling` borrows it."""
+    units = [unit, "vector"] if precision in _MATRIX_ON_VECTOR else [unit]
+    figures = {(ceiling.precision, ceiling.unit): ceiling.datasheet for ceiling in platform.ceilings}
+    return next((sheet for name in units for key, sheet in figures.items() if key == (precision, name)), None)
 
 
 def _precision(dtype: str) -> str:
@@ -96,7 +117,7 @@ def _precision(dtype: str) -> str:
     return family if family in _FAMILIES else _PRECISION.get(name, name)
 
 
-def _find(platform: Platform, precision: str, unit: str) -> ComputeCeiling | None:
+def _find(platform: Platform, precision: str, unit: str) -> ComputeCeiling | MeasuredCeiling | None:
     return next((c for c in platform.ceilings if c.precision == precision and c.unit == unit), None)
 
 
@@ -105,7 +126,12 @@ def _borrowed(platform: Platform, precision: str, why: str) -> Ceiling | None:
     return None if entry is None else _ceiling(entry, why)
 
 
-def _ceiling(entry: ComputeCeiling, why: str | None = None) -> Ceiling:
+def _ceiling(entry: ComputeCeiling | MeasuredCeiling, why: str | None = None) -> Ceiling:
+    if isinstance(entry, MeasuredCeiling):
+        rate, source = _exact(entry.achievable.value_tflops, _TERA), entry.achievable.statistic
+        return Ceiling(
+            flops_per_s=rate, kind="achievable", datasheet=rate, source=f"{source} ({why})" if why else source
+        )
     peak = _exact(entry.datasheet.value_tflops, _TERA)
     rate, source = peak, entry.datasheet.source
     kind: CeilingKind = "datasheet-dense"

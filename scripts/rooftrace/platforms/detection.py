@@ -68,9 +68,13 @@ def _undetected(reason: str) -> Detection:
 
 
 def mismatch(platform: Platform, device: DeviceFacts) -> str | None:
-    """Why a platform chosen by hand is not the trace's device, ``None`` where nothing speaks against it."""
+    """Why a platform chosen by hand is not the trace's device, ``None`` where nothing speaks against it.
+
+    The names of the platform itself come first: a file of the user's may be of a device that the pack knows too.
+    """
     named = _platform_by_name().get(_key(device.name))
-    if named is not None and named.slug != platform.slug:
+    is_own = _key(device.name) in map(_key, platform.names)
+    if named is not None and named.slug != platform.slug and not is_own:
         return f"the trace was recorded on `{device.name}`, which is {named.slug}, not {platform.slug}"
     contradictions = _contradictions(platform, device)
     if contradictions:
@@ -98,6 +102,8 @@ def _contradictions(platform: Platform, device: DeviceFacts) -> list[str]:
     """Every reported property that differs from the platform's, with both values."""
     found: list[str] = []
     expected = platform.detect
+    if expected is None:  # a CPU has none of these properties
+        return found
     capability = _capability(device)
     if capability not in (None, expected.compute_capability):
         found.append(f"compute capability {capability} instead of {expected.compute_capability}")

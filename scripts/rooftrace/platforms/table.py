@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rooftrace.contracts.platform import Precision, Unit
-from rooftrace.platforms.catalogue import FOLDER, Platform, load_platforms
+from rooftrace.contracts.platform import PlatformFile, Precision, Unit
+from rooftrace.platforms.catalogue import FOLDER, load_platforms
 
 README = FOLDER / "README.md"
 
@@ -37,7 +37,7 @@ def markdown() -> str:
     return _HEAD + "\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _row(platform: Platform) -> list[str]:
+def _row(platform: PlatformFile) -> list[str]:
     bandwidth = platform.memory.bandwidth
     measured = bandwidth.achievable.value_gbytes_per_s if bandwidth.achievable else None
     cache = platform.last_level_cache
@@ -52,7 +52,7 @@ def _row(platform: Platform) -> list[str]:
     ]
 
 
-def _rate(platform: Platform, precision: Precision, unit: Unit) -> str:
+def _rate(platform: PlatformFile, precision: Precision, unit: Unit) -> str:
     for ceiling in platform.ceilings:
         if (ceiling.precision, ceiling.unit) == (precision, unit):
             measured = ceiling.achievable.value_tflops if ceiling.achievable else None

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from rooftrace.roofline.coverage import coverage
-from rooftrace.roofline.rating import Rating, Unrated, latency_floor, rate
+from rooftrace.roofline.rating import Rating, Unrated, is_inferred, latency_floor, rate
 
-__all__ = ["Rating", "Unrated", "coverage", "latency_floor", "rate"]
+__all__ = ["Rating", "Unrated", "coverage", "is_inferred", "latency_floor", "rate"]

@@ -5,13 +5,13 @@ t_floor = max(FLOPs / compute ceiling, bytes / bandwidth, latency floor); the la
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rooftrace import opmodels, platforms
-from rooftrace.calltree import Link
+from rooftrace import platforms
+from rooftrace.calltree import INFERRED, Link
 from rooftrace.opmodels import Cost, Unmodelled
 from rooftrace.opmodels.op import MALFORMED
 from rooftrace.units import NS_PER_S
@@ -61,26 +61,18 @@ def latency_floor(platform: Platform, activities: Activities) -> int:
     return min(platforms.latency_floor_ns(platform), shortest)
 
 
-def cost_of_group(group: OpGroup, activities: Activities) -> Cost | Unmodelled:
-    """Cost of one instance, from the recorded inputs; a tensor list's dtype from the kernel's name."""
-    inputs = group.inputs
-    if inputs is None or group.graph:
+def cost_of_group(group: OpGroup) -> Cost | Unmodelled:
+    """Cost of one instance, or why it has none."""
+    if group.cost is None or group.graph:
         return Unmodelled(reason=_why_no_inputs(group))
-    recorded = (inputs.dims, inputs.types, inputs.strides, inputs.concrete)
-    op = opmodels.op_from_record(group.name, *(part if isinstance(part, list) else None for part in recorded))
-    cost = opmodels.cost_of(op)
-    if isinstance(cost, Cost) and max(cost.flops, cost.bytes_total) >= _TOO_MUCH:
+    if isinstance(group.cost, Cost) and max(group.cost.flops, group.cost.bytes_total) >= _TOO_MUCH:
         return Unmodelled(reason=MALFORMED)
-    if isinstance(cost, Cost) or not any(isinstance(arg, tuple) for arg in op.args):
-        return cost
-    names = (activities.infos[code].name for code in group.kernel_codes)
-    spelled = next((dtype for name in names if (dtype := opmodels.dtype_in_kernel_name(name))), None)
-    if spelled is None:
-        return cost
-    inferred = opmodels.cost_of(opmodels.with_list_dtype(op, spelled))
-    if isinstance(inferred, Unmodelled):
-        return inferred
-    return replace(inferred, notes=(*inferred.notes, "dtype of the tensor list inferred from the kernel's name"))
+    return group.cost
+
+
+def is_inferred(cost: Cost) -> bool:
+    """Whether something of the call is not its own record."""
+    return any(note.startswith(INFERRED) for note in cost.notes)
 
 
 def _why_no_inputs(group: OpGroup) -> str:
@@ -95,7 +87,7 @@ def _why_no_inputs(group: OpGroup) -> str:
 
 def rate(group: OpGroup, activities: Activities, platform: Platform | None, latency_floor_ns: int) -> Rating | Unrated:
     """Rating of a group on a platform."""
-    cost = cost_of_group(group, activities)
+    cost = cost_of_group(group)
     if isinstance(cost, Unmodelled):
         return Unrated(reason=cost.reason)
     if platform is None:
@@ -134,7 +126,9 @@ def _rate_cost(busy: NDArray[np.int64], cost: Cost, precision: str, machine: tup
         efficiency = min(efficiency, 100.0)
     sheet_efficiency = 100.0 * sheet * busy.size / total
     explained = bound == "memory" and _fits_cache(cost, platform)
-    flag = _flag(efficiency, sheet_efficiency, cache_resident=explained)
+    # What is inferred may be wrong itself: only the record's own numbers can show a ceiling to be too low.
+    limit = efficiency if is_inferred(cost) else sheet_efficiency
+    flag = _flag(efficiency, limit, cache_resident=explained)
     if flag == "inconsistent":
         return Unrated(reason="inconsistent: faster than its ceiling allows", cost=cost, flag=flag)
     kinds = {bandwidth.kind} | ({compute.kind} if compute else set())

@@ -273,6 +273,10 @@ def _platform_notes(prepared: Prepared) -> Iterator[HealthNote]:
         return
     if choice.platform is None:
         reason = f" ({choice.warning})" if choice.warning else ""
-        yield _note("unknown_gpu", "limit", f"The GPU is unknown{reason}: no roofline. Name it with --platform.")
+        yield _note(
+            "unknown_gpu",
+            "limit",
+            f"The GPU is unknown{reason}: no roofline. Name it with --platform or --platform-file.",
+        )
     elif choice.warning:
         yield _note("platform_mismatch", "limit", f"{choice.warning}.".replace("..", "."))
