@@ -136,6 +136,15 @@ def test_two_unreadable_events_in_a_row_are_two(folder: Folder) -> None:
     assert trace.dropped.counts == {"unreadable event": 2}
 
 
+def test_a_string_never_closed_does_not_swallow_events_whose_names_hold_boundaries(folder: Folder) -> None:
+    behind = [kernel(f"a}},{{{n}", 100 + n, 1, '{"l":[{"x":1},{"x":2}]}') for n in range(5)]
+
+    trace = folder.trace(document(BEFORE, UNREADABLE["string never closed"], *behind))
+
+    assert names_of(trace) == ["before", "a},{0", "a},{1", "a},{2", "a},{3", "a},{4"]
+    assert trace.dropped.first_offset == {"unreadable event": FIRST_OFFSET}
+
+
 def test_values_that_are_no_objects_are_skipped(folder: Folder) -> None:
     trace = folder.trace(document(BEFORE, "null", BEHIND))
 

@@ -177,6 +177,15 @@ def test_an_event_may_be_longer_than_many_pieces(folder: Folder, monkeypatch, wi
     assert (trace.repaired.counts, trace.dropped.counts) == ({}, {})
 
 
+def test_an_event_may_be_cut_where_no_boundary_is_near(folder: Folder, monkeypatch) -> None:
+    cut_often(monkeypatch, 8, 8)  # a piece without a boundary is handed on after 32 blocks: 256 bytes
+
+    trace = folder.trace(b'{"traceEvents":[' + A + b"," + kernel("x" * 3000, 11, 1).encode() + b"," + B + b"]}")
+
+    assert times_of(trace) == [TIMES[0], (11_000, 1_000), TIMES[1]]
+    assert (trace.repaired.counts, trace.dropped.counts) == ({}, {})
+
+
 def test_every_layout_that_is_valid_json_reads_the_same_by_both_readers(folder: Folder) -> None:
     from tests.trace.reading import assert_same
 

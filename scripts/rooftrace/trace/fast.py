@@ -66,7 +66,8 @@ class _Reader:
         text, offset = piece.text, piece.offset
         if self._pending:
             gap = offset - self._pending_offset - len(self._pending)
-            self._pending += b",".ljust(gap) + text
+            # Between two pieces stood a comma, unless one was cut for its length.
+            self._pending += (b",".ljust(gap) if gap else b"") + text
             if len(self._pending) < self._retry_at and not piece.last:
                 return
             text, offset = bytes(self._pending), self._pending_offset

@@ -193,7 +193,7 @@ class Salvage:
         gap = _GAP.match(self.text, begin)
         begin = gap.end() if gap else begin
         event = read_intact(self.text[begin:end])
-        if event is None and self.text.find(b'"ph"', begin, end) >= 0:  # the array's end may be in the fragment
+        if event is None:  # it may hold what looks like a boundary, or be followed by the array's end
             event = read_intact(self.text[begin : self._closing_bracket(begin)[0] or begin])
         return event is not None and bool(event.ph)
 
