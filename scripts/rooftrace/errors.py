@@ -79,7 +79,8 @@ class InternalError(RooftraceError):
 def unknown_name(kind: str, name: str, known: Iterable[str], *, listed_by: str | None = None) -> UsageError:
     """Error for a name outside a closed list: the nearest first, then all valid ones or the command for them."""
     names = sorted(known)
-    nearest = get_close_matches(name.lower(), names, n=1)
+    longer = [known_name for known_name in names if name and known_name.startswith(name.lower())]
+    nearest = longer[:1] or get_close_matches(name.lower(), names, n=1)
     start = f"Did you mean `{nearest[0]}`? " if nearest else ""
     rest = f"Run `{listed_by}` for all" if listed_by else f"Known: {', '.join(names)}"
     return UsageError(f"unknown {kind}: `{name}`", hint=f"{start}{rest}")

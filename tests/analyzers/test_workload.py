@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rooftrace.analyzers.workload import bound_score, gap_score
+from rooftrace.analyzers import compute
+from rooftrace.analyzers.workload import bound_score, covered_ns, gap_score
 from rooftrace.contracts.base import Score
+from tests.analyzers.workloads import workload_of
+from tests.support.trace_builder import TraceBuilder
 
 
 @pytest.mark.parametrize(
@@ -26,3 +29,18 @@ def test_a_gap_scores_what_closing_75_87_5_and_100_per_cent_of_it_saves(gap, spa
 @pytest.mark.parametrize(("time", "span", "share"), [(250, 1000, 25.0), (5, 0, 0.0)])
 def test_an_upper_bound_scores_all_of_its_time(time, span, share):
     assert bound_score(time, span) == Score(low=share, mid=share, high=share)
+
+
+def test_kernels_that_overlap_can_save_no_more_than_the_time_in_which_any_of_them_runs():
+    #            0         100 µs
+    # stream 1   [---------]
+    # stream 2   [---------]
+    # stream 3   [---------]      300 µs of kernels, 100 µs of span
+    builder = TraceBuilder()
+    for stream in (1, 2, 3):
+        builder.kernel("ampere_sgemm_128x64_tn", ts=10, dur=100, stream=stream, correlation=builder.launch(ts=stream))
+    workload = workload_of(builder)
+
+    assert covered_ns(workload, workload.groups) == 100_000
+    (finding,) = compute.analyze(workload)["gemm"][1]
+    assert (finding.score.low, finding.score.high, finding.gpu_time_score) == (100.0, 100.0, 100.0)

@@ -297,3 +297,13 @@ def test_every_compute_kernel_is_in_one_group_and_kernel_time_is_conserved(calls
         assert group.busy_ns <= group.kernel_ns
         assert sum(group.module_ns.values()) <= group.kernel_ns
         assert int(group.instance_busy.min()) >= 0
+
+
+def test_an_op_nobody_knows_takes_the_category_of_its_heaviest_kernel():
+    builder = TraceBuilder()
+    builder.op("mylib::layer", 0, 10)
+    light = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int)"
+    builder.kernel(light, ts=20, dur=1, correlation=builder.launch(ts=1))
+    builder.kernel("ampere_sgemm_128x64_tn", ts=30, dur=500, correlation=builder.launch(ts=3))
+
+    assert [(g.name, g.category) for g in grouped(builder)[2]] == [("mylib::layer", "gemm")]

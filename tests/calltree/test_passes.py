@@ -284,3 +284,25 @@ def test_a_trace_without_host_events_has_an_empty_context():
     assert found.context.op.size == 0
     assert found.context.module_paths == ((),)
     assert not found.context.has_backward
+
+
+def two_forward_threads(clear):
+    """Two threads that both used number 5, each in a module of its own; backward says it belongs to thread 7.
+
+    With `clear`, number 4 was used by the first thread alone, and its backward call says thread 7 as well.
+    """
+    builder = TraceBuilder()
+    for tid, module in ((1, "A_0"), (2, "B_0")):
+        builder.python(f"nn.Module: {module}", 0, 30, tid=tid)
+        builder.op(f"forward{tid}", 10 + tid, 5, tid=tid, sequence=5)
+    builder.op("early", 2, 5, tid=1, sequence=4)
+    builder.op("autograd::engine::evaluate_function: MmBackward0", 50, 20, tid=3, sequence=5, forward_thread=7)
+    builder.op("aten::mm", 52, 9, tid=3)
+    if clear:
+        builder.op("autograd::engine::evaluate_function: AddBackward0", 80, 20, tid=3, sequence=4, forward_thread=7)
+    return Contexts(builder)
+
+
+@pytest.mark.parametrize(("clear", "module"), [(True, ("A_0",)), (False, ())], ids=["told by another number", "untold"])
+def test_of_two_threads_with_one_number_the_forward_thread_id_decides_or_nothing(clear, module):
+    assert two_forward_threads(clear).module("aten::mm") == module

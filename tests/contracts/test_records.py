@@ -17,6 +17,7 @@ from rooftrace.errors import CheckFailed, InputError
 from rooftrace.pack import KNOWLEDGE
 
 PARTS = {
+    "carry_in_ns": 0,
     "span_ns": 100,
     "compute_ns": 60,
     "exposed_comm_ns": 10,

@@ -168,7 +168,11 @@ def test_loading_the_package_loads_no_third_party_module_and_no_io() -> None:
     )
     folder = Path(rooftrace.__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(folder)}
+        [sys.executable, "-B", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(folder)},
     )
 
     assert done.stdout == "[]\n"
@@ -193,7 +197,11 @@ def test_a_file_dropped_into_the_folder_registers_itself(tmp_path: Path) -> None
         "print(cost_of(op_from_record('my::dropped', [[2]], ['float'], None, None)).flops, category_of('my::dropped'))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(tmp_path)}
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
     assert done.stdout == "7 generic\n"

@@ -239,6 +239,7 @@ def _device() -> dict:
                 **_parts(5_500_000, 3_300_000, 500_000, 300_000, 1_400_000),
                 "total_comm_ns": 700_000,
                 "total_copy_ns": 300_000,
+                "carry_in_ns": 0,
                 "compute_by_category": first,
             },
             {
@@ -247,6 +248,7 @@ def _device() -> dict:
                 **_parts(4_500_000, 2_700_000, 500_000, 200_000, 1_100_000),
                 "total_comm_ns": 700_000,
                 "total_copy_ns": 300_000,
+                "carry_in_ns": 0,
                 "compute_by_category": second,
             },
         ],

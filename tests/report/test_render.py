@@ -252,7 +252,9 @@ def test_of_many_steps_the_first_and_the_slowest_are_shown(tmp_path):
     device = files["evidence/ledger.json"]["devices"][0]
     lengths = [500_000] * 5 + [460_000 + 1_000 * number for number in range(15)]  # 2.5 ms + 15 * 0.46 + 105 us
     lengths.append(10_000_000 - sum(lengths))
-    zero = dict.fromkeys(("exposed_comm_ns", "exposed_copy_ns", "idle_ns", "total_comm_ns", "total_copy_ns"), 0)
+    zero = dict.fromkeys(
+        ("exposed_comm_ns", "exposed_copy_ns", "idle_ns", "total_comm_ns", "total_copy_ns", "carry_in_ns"), 0
+    )
     device.update(zero, compute_ns=10_000_000, compute_by_category={"gemm": 10_000_000}, idle_by_cause={})
     device["steps"] = [
         {
@@ -279,7 +281,9 @@ def with_leading(files, length):
     """The run with `length` ns of its first step, all of it compute, before the first step."""
     device = files["evidence/ledger.json"]["devices"][0]
     first = device["steps"][0]
-    zero = dict.fromkeys(("exposed_comm_ns", "exposed_copy_ns", "idle_ns", "total_comm_ns", "total_copy_ns"), 0)
+    zero = dict.fromkeys(
+        ("exposed_comm_ns", "exposed_copy_ns", "idle_ns", "total_comm_ns", "total_copy_ns", "carry_in_ns"), 0
+    )
     stretch = {
         **zero,
         "name": "before first step",

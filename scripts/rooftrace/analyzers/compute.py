@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rooftrace import platforms
 from rooftrace.analyzers.gemm_shapes import gemm_evidence
-from rooftrace.analyzers.workload import Workload, bound_score, gap_score
+from rooftrace.analyzers.workload import Workload, bound_score, covered_ns, gap_score
 from rooftrace.calltree import Link
 from rooftrace.contracts.base import ANALYZER_OF_CATEGORY, COMPUTE_ANALYZERS
 from rooftrace.contracts.evidence import FindingEvidence
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _BANDS = ((30.0, "below 30 %"), (60.0, "30 to 60 %"), (float("inf"), "above 60 %"))
 _MAX_NAMES = 6
+# Faster than the ceiling they are rated against: nothing to win that the rating could tell.
+_FASTER_THAN_RATED = ("inconsistent", "above-achievable")
 
 
 def analyze(workload: Workload) -> dict[str, tuple[dict[str, EvidenceValue], list[FindingEvidence]]]:
@@ -78,7 +80,7 @@ def _findings(workload: Workload, analyzer: str, indices: Sequence[int]) -> list
 
 def _cluster_key(workload: Workload, index: int) -> tuple[str, ...] | None:
     group, rating = workload.groups[index], workload.ratings[index]
-    if group.link is Link.CARRY_IN or rating.flag == "inconsistent":
+    if group.link is Link.CARRY_IN or rating.flag in _FASTER_THAN_RATED:
         return None
     if isinstance(rating, Unrated):
         return (group.category, "unrated")
@@ -97,10 +99,11 @@ def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: lis
     ratings = [r for i in indices if isinstance(r := workload.ratings[i], Rating)]
     evidence = _common_evidence(workload, indices, time) | _machine_evidence(workload)
     span = workload.span_ns
+    most = covered_ns(workload, [workload.groups[i] for i in indices])
     score: Score
     kind: FindingKind = "modelled" if ratings else "upper_bound"
     if ratings:
-        gap = sum(rating.gap_ns for rating in ratings)
+        gap = min(sum(rating.gap_ns for rating in ratings), most)
         evidence |= _rated_evidence(workload, indices, ratings)
         score, gap_share = gap_score(gap, span), pct(gap, span)
         subject = f"{key[0]} kernels of {key[2]}, {key[1]}-bound, {key[3]} of the ceiling"
@@ -113,7 +116,7 @@ def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: lis
         evidence["unmodelled"] = max(sorted(reasons), key=lambda reason: reasons[reason])
         spelled = workload.activities.infos[workload.groups[indices[0]].kernel_codes[0]].facts.precision
         evidence |= {"precision": spelled} if spelled else {}
-        score, gap_share = bound_score(time, span), pct(time, span)
+        score, gap_share = bound_score(min(time, most), span), pct(min(time, most), span)
         subject = f"{key[0]} kernels without a rating"
     known = {**evidence, "kind": kind, "category": key[0], "analyzer": analyzer}
     return FindingEvidence(

@@ -127,7 +127,7 @@ def _queued_time(workload: Workload, members: NDArray[np.int64], gaps: list[Gap]
     known = launch >= 0
     usual = _usual_latency(workload, members)
     # A launch may itself be slow; a copy's call may last until the copy is done and tells only when it began.
-    is_kernel = workload.activities.work[after[known]] == int(Work.COMPUTE)
+    is_kernel = workload.activities.work[after[known]] != int(Work.COPY)
     called = np.where(is_kernel, workload.tree.end[launch[known]], workload.tree.start[launch[known]])
     ready = np.maximum(called + usual, workload.tree.start[launch[known]] + 2 * usual)
     return int(np.maximum(0, end[known] - np.maximum(start[known], ready)).sum())

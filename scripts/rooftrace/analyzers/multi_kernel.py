@@ -140,10 +140,14 @@ def _named_with_ends(workload: Workload, members: NDArray[np.int64]) -> str:
 
 
 def _top_copy_op(workload: Workload, members: NDArray[np.int64]) -> str:
-    totals: dict[str, int] = {}
-    for index in members.tolist():
-        launch = int(workload.activities.launch[index])
-        op = int(workload.context.op[launch]) if launch >= 0 else -1
-        name = workload.trace.names[workload.tree.name[op]] if op >= 0 else "none recorded"
-        totals[name] = totals.get(name, 0) + int(workload.activities.dur[index])
-    return max(sorted(totals), key=lambda name: totals[name]) if totals else "none recorded"
+    """Name of the op that launched most of the copies' time."""
+    launch = workload.activities.launch[members]
+    names = np.full(members.size, -1, dtype=np.int64)
+    launched = np.flatnonzero(launch >= 0)
+    op = workload.context.op[launch[launched]]
+    names[launched[op >= 0]] = workload.tree.name[op[op >= 0]]
+    distinct, at = np.unique(names, return_inverse=True)
+    totals = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(totals, at, workload.activities.dur[members])
+    spent = {workload.trace.names[c] if c >= 0 else "none recorded": t for c, t in zip(distinct, totals, strict=True)}
+    return min(spent, key=lambda name: (-spent[name], name)) if spent else "none recorded"

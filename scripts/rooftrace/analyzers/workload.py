@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rooftrace.contracts.base import Score
+from rooftrace.ledger import union
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooftrace.calltree import Activities, CallTree, Context, OpGroup, Steps
     from rooftrace.contracts.ledger import DeviceLedger
     from rooftrace.platforms import Platform
@@ -37,6 +42,17 @@ class Workload:
     def span_ns(self) -> int:
         """Spans of all devices, summed: what every score is a share of."""
         return sum(ledger.span_ns for ledger in self.ledgers)
+
+
+def covered_ns(workload: Workload, groups: Sequence[OpGroup]) -> int:
+    """Time in which any kernel of the groups runs, over all devices: no fix of them can save more."""
+    activities = workload.activities
+    members = np.concatenate([group.activities for group in groups])
+    return sum(
+        union(activities.start[mine], activities.end[mine]).length
+        for device in np.unique(activities.device[members]).tolist()
+        for mine in (members[activities.device[members] == device],)
+    )
 
 
 def gap_score(gap_ns: float, span_ns: int) -> Score:

@@ -52,7 +52,7 @@ _NUMBERED_LANE = re.compile(r"(?:stream )?(\d{1,9})\b", re.IGNORECASE)
 
 @dataclass(slots=True, kw_only=True)
 class Activities:
-    """One entry a GPU event, by (device, start, file order). ``end`` is what counts, ``raw_dur`` what was recorded."""
+    """One entry a GPU event, by (device, start, file order); ``end`` and ``dur`` count, ``raw_dur`` was recorded."""
 
     row: NDArray[np.int64]
     device: NDArray[np.int64]
@@ -60,6 +60,7 @@ class Activities:
     name: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    dur: NDArray[np.int64]
     raw_dur: NDArray[np.int64]
     nbytes: NDArray[np.int64]
     work: NDArray[np.uint8]
@@ -68,10 +69,10 @@ class Activities:
     graph: NDArray[np.bool_]
     infos: dict[int, KernelInfo]
 
-    @property
-    def dur(self) -> NDArray[np.int64]:
-        """Duration that counts, ns."""
-        return self.end - self.start
+    def clip(self, index: int, end: int) -> None:
+        """Let an activity count only up to ``end``."""
+        self.end[index] = end
+        self.dur[index] = end - self.start[index]
 
     @property
     def linked(self) -> NDArray[np.bool_]:
@@ -100,7 +101,8 @@ def collect_activities(trace: Trace, tree: CallTree) -> Activities:
         name=trace.name[rows],
         start=trace.start[rows],
         end=trace.end[rows],
-        raw_dur=trace.dur[rows].copy(),
+        dur=trace.dur[rows].copy(),
+        raw_dur=trace.dur[rows],
         nbytes=trace.nbytes[rows],
         work=_work_of(trace, rows, infos),
         launch=np.full(rows.size, -1, dtype=np.int64),

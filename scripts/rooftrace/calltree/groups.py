@@ -180,10 +180,10 @@ def _make_group(
     slowest = int(chosen[int(np.argmax(busy[chosen]))])
     node = int(unit[firsts[slowest]])
     dur = activities.dur[rows]
-    name, category = _name_and_category(key, trace, tree, node, activities)
+    kernels = _by_time(activities.name[rows], dur)
+    name, category = _name_and_category(trace, tree, node, [activities.infos[code] for code in kernels])
     signature = int(trace.inputs[tree.row[node]]) if node >= 0 else -1
     module_ns, recompute_ns = _context_time(context, activities, rows, dur)
-    kernels = _by_time(activities.name[rows], dur)
     call = units.calls[key[6]] if key[6] >= 0 else None
     return OpGroup(
         name=name,
@@ -215,18 +215,15 @@ def _cost_of(
     return cost_with_kernels(call or Call(op=record_op(trace, int(tree.name[node]), signature)), infos)
 
 
-def _name_and_category(
-    key: tuple[Any, ...], trace: Trace, tree: CallTree, node: int, activities: Activities
-) -> tuple[str, str]:
-    """Op name and category: of the op where it tells, else of its heaviest kernel."""
-    info = activities.infos[key[3][0]]
+def _name_and_category(trace: Trace, tree: CallTree, node: int, infos: Sequence[KernelInfo]) -> tuple[str, str]:
+    """Op name and category: of the op where it tells, else of its kernels, the heaviest first."""
     if node < 0:
-        return info.short, info.category
+        return infos[0].short, infos[0].category
     name = trace.names[tree.name[node]]
     category = opmodels.category_of(name)
     if category is not None:
         return name, category
-    categories = [activities.infos[code].category for code in key[3]]
+    categories = [info.category for info in infos]
     return name, next((c for c in categories if c not in ("memory", "generic")), categories[0])
 
 
@@ -235,19 +232,25 @@ def _context_time(
 ) -> tuple[dict[int, int], int]:
     launch = activities.launch[rows]
     known = launch >= 0
-    modules: dict[int, int] = {}
-    paths = context.module[launch[known]]
-    for path in np.unique(paths).tolist():
-        modules[path] = int(dur[known][paths == path].sum())
+    modules = _sums(context.module[launch[known]], dur[known])
     return modules, int(dur[known][context.recompute[launch[known]]].sum())
 
 
 def _by_time(codes: NDArray[np.int32], dur: NDArray[np.int64]) -> tuple[int, ...]:
-    totals = {code: int(dur[codes == code].sum()) for code in np.unique(codes).tolist()}
+    totals = _sums(codes, dur)
     return tuple(sorted(totals, key=lambda code: (-totals[code], code)))
+
+
+def _sums(keys: NDArray[Any], values: NDArray[np.int64]) -> dict[int, int]:
+    """Sum of the values of each distinct key."""
+    distinct, at = np.unique(keys, return_inverse=True)
+    totals = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(totals, at, values)
+    return dict(zip(distinct.tolist(), totals.tolist(), strict=True))
 
 
 def kernel_totals(codes: NDArray[np.int32], dur: NDArray[np.int64]) -> Sequence[tuple[int, int, int]]:
     """(name code, launches, summed ns) of each distinct kernel, most time first."""
-    rows = [(code, int((codes == code).sum()), int(dur[codes == code].sum())) for code in np.unique(codes).tolist()]
+    counts = _sums(codes, np.ones(codes.size, dtype=np.int64))
+    rows = [(code, counts[code], total) for code, total in _sums(codes, dur).items()]
     return sorted(rows, key=lambda row: (-row[2], row[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,19 +127,30 @@ def _find_forward_calls(trace: Trace, tree: CallTree, context: Context) -> None:
     """Set the forward call of every node inside a backward one: that with the backward call's sequence number.
 
     Several forward ops may carry one number (it is the next to be handed out); the last to start before the
-    backward op made the node.
+    backward op made the node. Every thread counts for itself: where two threads used a number, `Fwd thread id` tells
+    which, by what it meant for numbers that only one thread used; else the call is left without a forward one.
     """
     sequence = trace.sequence[tree.row]
     numbered = np.flatnonzero((sequence >= 0) & (tree.kind == int(Kind.CPU_OP)))
     numbered = numbered[np.argsort(tree.start[numbered], kind="stable")]
     heads = np.full(tree.row.size, -1, dtype=np.int64)
-    last_forward: dict[int, int] = {}
+    last_forward: dict[int, dict[int, int]] = defaultdict(dict)  # sequence number -> thread -> node
+    lane_of_thread: dict[int, int] = {}
+    unclear: list[tuple[int, int, dict[int, int]]] = []
     is_backward, sequences = (context.phase == 1).tolist(), sequence.tolist()
+    lanes, threads = tree.lane.tolist(), trace.forward_thread[tree.row].tolist()
     for node in numbered.tolist():
-        if is_backward[node]:
-            heads[node] = last_forward.get(sequences[node], -1)
-        else:
-            last_forward[sequences[node]] = node
+        if not is_backward[node]:
+            last_forward[sequences[node]][lanes[node]] = node
+            continue
+        candidates = last_forward.get(sequences[node], {})
+        if len(candidates) == 1:
+            lane, heads[node] = next(iter(candidates.items()))
+            lane_of_thread.setdefault(threads[node], lane)
+        elif candidates:
+            unclear.append((node, threads[node], dict(candidates)))
+    for node, thread, candidates in unclear:
+        heads[node] = candidates.get(lane_of_thread.get(thread, -1), -1)
     nearest = tree.innermost(heads >= 0)
     inside = nearest >= 0
     context.forward[inside] = heads[nearest[inside]]

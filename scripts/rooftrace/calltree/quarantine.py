@@ -43,12 +43,12 @@ def quarantine(activities: Activities, names: list[str]) -> tuple[Quarantined, .
     cuts = np.flatnonzero((np.diff(stream) != 0) | (np.diff(device) != 0)) + 1
     typical = _typical_of_name(activities)
     for members in np.split(order, cuts):
-        suspects = _suspects(activities, members, typical)
-        for at in suspects.tolist():
+        for at, plausible in _suspects(activities, members, typical):
             index = int(members[at])
+            end = int(activities.start[index]) + plausible
             if at + 1 < members.size:
-                successor = int(activities.start[members[at + 1]])
-                activities.end[index] = max(int(activities.start[index]), min(int(activities.end[index]), successor))
+                end = min(end, int(activities.start[members[at + 1]]))
+            activities.clip(index, max(int(activities.start[index]), min(int(activities.end[index]), end)))
             found.append(index)
     result = [
         Quarantined(
@@ -73,10 +73,12 @@ def _typical_of_name(activities: Activities) -> NDArray[np.float64]:
     return typical
 
 
-def _suspects(activities: Activities, members: NDArray[np.int64], typical: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Positions in a stream's activities (in start order) of impossible durations."""
+def _suspects(
+    activities: Activities, members: NDArray[np.int64], typical: NDArray[np.float64]
+) -> list[tuple[int, int]]:
+    """Impossible durations of a stream: position in start order, and the longest the activity can have taken, ns."""
     if not members.size:
-        return members
+        return []
     start, dur = activities.start[members], activities.raw_dur[members]
     covered = np.searchsorted(start, start + dur, side="left") - np.arange(members.size) - 1
     limit = typical[members]
@@ -86,4 +88,6 @@ def _suspects(activities: Activities, members: NDArray[np.int64], typical: NDArr
     size = activities.nbytes[members]
     copies = (activities.work[members] == int(Work.COPY)) & (size >= 0)
     slowest = _COPY_LATENCY_NS + size * (NS_PER_S // _SLOWEST_COPY_BYTES_PER_S)
-    return np.flatnonzero(covers | (copies & (dur > slowest)))
+    slow = copies & (dur > slowest)
+    longest = np.where(slow, slowest, dur)
+    return [(at, int(longest[at])) for at in np.flatnonzero(covers | slow).tolist()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.calltree.activities import Link
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Steps:
     end: NDArray[np.int64]
     of_activity: NDArray[np.int64]
     source: str
+    first: int = 0  # position of the first of them in the whole trace
 
     @property
     def annotated(self) -> bool:
@@ -103,11 +105,11 @@ def _annotated(trace: Trace, tree: CallTree) -> tuple[tuple[str, ...], NDArray[n
 
 
 def _step_of_launch(activities: Activities, tree: CallTree, start: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The last step that had begun at the launch; activities without a launch follow their stream's order."""
+    """The last step that had begun at the launch; those whose launch is lost, at their own start."""
     step = np.full(activities.row.size, -1, dtype=np.int64)
     linked = activities.linked
     step[linked] = np.searchsorted(start, tree.start[activities.launch[linked]], side="right") - 1
-    lost = np.flatnonzero(activities.link == 4)
+    lost = np.flatnonzero(activities.link == int(Link.LOST))
     step[lost] = np.searchsorted(start, activities.start[lost], side="right") - 1
     return step
 

@@ -9,7 +9,7 @@ suffices, which is nearly always.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,6 +92,9 @@ class _Chooser:
         self._verdict: dict[tuple[int, int], bool] = {}
         self._around = Surroundings(trace, tree, context)
         self._kernels: dict[int, frozenset[int]] = {}
+        by_launch = np.argsort(activities.launch, kind="stable")
+        self._launches = activities.launch[by_launch]
+        self._launched_names = activities.name[by_launch]
 
     def settle(self, asked: NDArray[np.int64], node: NDArray[np.int64], call: NDArray[np.int64]) -> None:
         """Move the activities of calls without a cost to where there is one."""
@@ -201,7 +204,7 @@ class _Chooser:
     def _agreed(self, node: int) -> Op | None:
         """The record of the same op in the same module elsewhere, if all of them agree and launch the same kernels."""
         mine = self._kernels.get(node)
-        others = list(self._around.other_instances(node))[:_ENOUGH]
+        others = list(islice(self._around.other_instances(node), _ENOUGH))
         signatures = {int(self.trace.inputs[self.tree.row[at]]) for at in others}
         if mine is None or len(signatures) != 1:
             return None
@@ -213,8 +216,8 @@ class _Chooser:
         last, tree = node + 1, self.tree
         while last < tree.row.size and tree.lane[last] == tree.lane[node] and tree.start[last] < tree.end[node]:
             last += 1
-        inside = (self.activities.launch >= node) & (self.activities.launch < last)
-        return frozenset(self.activities.name[inside].tolist())
+        low, high = np.searchsorted(self._launches, (node, last))
+        return frozenset(self._launched_names[low:high].tolist())
 
     def _refined(self, node: int, op: Op, names: Sequence[str]) -> Iterator[tuple[Op, tuple[str, ...]]]:
         """The call with more and more of what else is known of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooftrace.cli.output import put_json, put_table, say
-from rooftrace.cli.source import prepare_trace, refuse_choices, run_folder
+from rooftrace.cli.source import own_models, prepare_trace, refuse_choices, run_folder
 from rooftrace.contracts import store
 from rooftrace.contracts.ledger import DeviceLedger, LedgerFile, LedgerParts
 from rooftrace.units import format_ns, format_pct, pct
@@ -40,9 +40,10 @@ def run(options: argparse.Namespace) -> int:
 def _ledgers(options: argparse.Namespace) -> list[DeviceLedger]:
     folder = run_folder(options.source)
     if folder is not None:
-        refuse_choices(options, "steps")
+        refuse_choices(options, "models", "steps")
         return store.read_artifact(folder / store.LEDGER, LedgerFile).devices
-    return prepare_trace(options.source, steps=options.steps).workload.ledgers
+    with own_models(options):
+        return prepare_trace(options.source, steps=options.steps).workload.ledgers
 
 
 def _parts(part: LedgerParts) -> list[str]:

@@ -140,7 +140,7 @@ COMMANDS: tuple[Command, ...] = (
         reads="a trace or a run",
         writes="nothing",
         example=f"ledger {_EXAMPLE}",
-        arguments=(_SOURCE, _STEPS, _JSON),
+        arguments=(_SOURCE, _MODELS, _STEPS, _JSON),
     ),
     Command(
         name="platforms",

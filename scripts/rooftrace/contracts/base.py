@@ -6,7 +6,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA_VERSION = "1.0"
+# Findings below this share of the span (mid score) are listed, not ranked (METHODS: impact).
+RANKING_LIMIT_PCT = 0.5
+# Above this share of a ceiling a number is not believed without an explanation (METHODS: ceilings).
+CREDIBLE_PCT = 105.0
+# The stretch of a device's timeline that no step claims.
+BEFORE_FIRST_STEP = "before first step"
 
 Tier = Literal["compute", "fusion", "system"]
 Analyzer = Literal[
@@ -65,7 +70,6 @@ ANALYZER_OF_CATEGORY: dict[str, Analyzer] = {
 Bound = Literal["compute", "memory", "latency"]
 FindingKind = Literal["measured", "modelled", "upper_bound"]
 ScoreBasis = Literal["replay", "gap_share"]
-Phase = Literal["forward", "backward", "optimizer", "communication", "data"]
 
 EvidenceValue = int | float | str | bool
 

@@ -19,6 +19,9 @@ class LedgerParts(Record):
     idle_ns: int = Field(ge=0, description=f"Time without any GPU activity, {_NS}.")
     total_comm_ns: int = Field(ge=0, description=f"Union of all communication, hidden or not, {_NS}.")
     total_copy_ns: int = Field(ge=0, description=f"Union of all copies, hidden or not, {_NS}.")
+    carry_in_ns: int = Field(
+        ge=0, description=f"Of which: summed durations of activities launched before the window, {_NS}."
+    )
     compute_by_category: dict[str, int] = Field(
         description="`compute_ns` divided over op categories; "
         "time shared by kernels of several categories is split equally."
@@ -53,9 +56,6 @@ class DeviceLedger(LedgerParts):
 
     device: int = Field(description="Device id as the profiler numbers it.")
     start_ns: int = Field(description=f"First GPU activity, {_NS} since the trace's first event.")
-    carry_in_ns: int = Field(
-        ge=0, description=f"Of which: summed durations of activities launched before the window, {_NS}."
-    )
     window_ns: int | None = Field(
         default=None,
         description=f"First step's start to last step's end on the host, where steps are annotated, {_NS}.",
@@ -67,7 +67,7 @@ class DeviceLedger(LedgerParts):
 
     @model_validator(mode="after")
     def _steps_add_up(self) -> DeviceLedger:
-        for name in ("span_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns"):
+        for name in ("span_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "carry_in_ns"):
             total = sum(getattr(step, name) for step in self.steps)
             if self.steps and total != getattr(self, name):
                 msg = f"the steps' {name} sum to {total}, the device has {getattr(self, name)}"

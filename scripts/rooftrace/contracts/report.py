@@ -128,7 +128,7 @@ class OpGroup(Record):
     dtypes: list[JsonValue] | None = Field(
         description="Input dtypes as recorded, one entry an input. Null where none were recorded."
     )
-    phase: str = Field(description="forward, backward, optimizer, communication or data.")
+    phase: str = Field(description="forward, backward, optimizer or data.")
     count: int = Field(ge=1, description="Instances.")
     kernel_ns: int = Field(ge=0, description="Summed kernel durations of all instances, nanoseconds.")
     busy_ns: int = Field(ge=0, description="Union of the kernels of each instance, summed, nanoseconds.")

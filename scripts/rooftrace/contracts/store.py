@@ -59,7 +59,7 @@ def model_of(schema_name: str) -> type[BaseModel] | None:
 
 
 def to_json(record: BaseModel) -> bytes:
-    """The bytes of an artifact: two-space indent, fields in the model's order, absent optionals left out."""
+    """The bytes of an artifact: two-space indent, fields in the model's order, null where there is no value."""
     data = record.model_dump(mode="json")
     return orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 

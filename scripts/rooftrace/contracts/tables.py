@@ -53,7 +53,7 @@ OPS = Table(
         ("id", "str", "Op group id, `op1` having most kernel time."),
         ("name", "str", "Op name; for kernels outside any op, the kernel's short name."),
         ("category", "str", "What the op does."),
-        ("phase", "str", "forward, backward, optimizer, communication or data."),
+        ("phase", "str", "forward, backward, optimizer or data."),
         ("shapes", "json", "Input shapes as recorded."),
         ("dtypes", "json", "Input dtypes as recorded."),
         ("count", "int", "Instances."),

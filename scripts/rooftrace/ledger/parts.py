@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.ledger import DeviceLedger, StepLedger
 from rooftrace.ledger.intervals import shared_time, union
 
@@ -68,7 +69,6 @@ def _device_ledger(
         device=timeline.device,
         start_ns=low,
         span_ns=high - low,
-        carry_in_ns=int((timeline.end - timeline.start)[timeline.carry_in].sum()),
         window_ns=window_ns,
         compute_by_category=_sum_of(split),
         idle_by_cause={UNATTRIBUTED: totals["idle_ns"]},
@@ -86,7 +86,7 @@ def _stretches(
     np.minimum.at(firsts, timeline.step[in_step], timeline.start[in_step])
     firsts = np.minimum.accumulate(firsts[::-1])[::-1]
     if firsts.size == 0 or firsts[0] > low:
-        return ["before first step", *step_names], np.r_[low, firsts, high]
+        return [BEFORE_FIRST_STEP, *step_names], np.r_[low, firsts, high]
     return list(step_names), np.r_[low, firsts[1:], high]
 
 
@@ -106,7 +106,18 @@ def _parts_by_stretch(timeline: Timeline, bounds: NDArray[np.int64]) -> dict[str
         "idle_ns": (np.diff(bounds) - busy).tolist(),
         "total_comm_ns": covered(work == _COMMUNICATION).tolist(),
         "total_copy_ns": covered(work == _COPY).tolist(),
+        "carry_in_ns": _carry_in_by_stretch(timeline, bounds),
     }
+
+
+def _carry_in_by_stretch(timeline: Timeline, bounds: NDArray[np.int64]) -> list[int]:
+    """Summed durations of the activities launched before the window, in the stretch in which each starts."""
+    start = timeline.start[timeline.carry_in]
+    at = np.clip(np.searchsorted(bounds, start, side="right") - 1, 0, bounds.size - 2)
+    spent = np.zeros(bounds.size - 1, dtype=np.int64)
+    np.add.at(spent, at, (timeline.end - timeline.start)[timeline.carry_in])
+    carried: list[int] = spent.tolist()
+    return carried
 
 
 def _categories_by_stretch(

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooftrace.contracts import store
+from rooftrace.contracts.base import RANKING_LIMIT_PCT
 from rooftrace.contracts.report import Finding, LedgerBlock, ReportFile
 from rooftrace.report.files import RunFiles, read_run
 from rooftrace.report.prose import Knowledge, write_finding
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-# Findings whose mid score is lower are listed, not ranked; per cent of the span.
-RANKING_LIMIT_PCT = 0.5
 
 
 def assemble(run: Path) -> ReportFile:

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from rooftrace import units
+from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.report.files import GapRow, KernelRow, read_kernels, read_longest_gaps
 from rooftrace.report.roofline import Roofline, roofline
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from rooftrace.contracts.report import Finding, OpGroup, ReportFile
 
 GAPS_SHOWN = 5
-BEFORE_FIRST_STEP = "before first step"
 _SEPARATORS = re.compile(r"[./]|: ")
 _INSTANCE = re.compile(r"_[0-9]+$")
 PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")

@@ -6,12 +6,13 @@ t_floor = max(FLOPs / compute ceiling, bytes / bandwidth, latency floor); the la
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rooftrace import platforms
 from rooftrace.calltree import INFERRED, Link
+from rooftrace.contracts.base import CREDIBLE_PCT, Bound
 from rooftrace.opmodels import Cost, Unmodelled
 from rooftrace.opmodels.op import MALFORMED
 from rooftrace.units import NS_PER_S
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from rooftrace.calltree import Activities, OpGroup
     from rooftrace.platforms import Platform
 
-Bound = Literal["compute", "memory", "latency"]
-# Above this share of the ceiling a number is not believed without an explanation.
-_CREDIBLE_PCT = 105.0
 _TENSOR_FLOAT = "tfloat32"
 _TOO_MUCH = 1 << 63  # no run of such an op would have ended
 
@@ -161,11 +159,11 @@ def _flag(efficiency_pct: float, sheet_efficiency_pct: float, *, cache_resident:
     Operands in a cache can beat the memory, though not the compute units. A published measurement can be beaten by
     newer software up to the datasheet's figure. Beyond that the model, the dtype or the ceiling is wrong.
     """
-    if efficiency_pct <= _CREDIBLE_PCT:
+    if efficiency_pct <= CREDIBLE_PCT:
         return None
     if cache_resident:
         return "cache-resident"
-    return "above-achievable" if sheet_efficiency_pct <= _CREDIBLE_PCT else "inconsistent"
+    return "above-achievable" if sheet_efficiency_pct <= CREDIBLE_PCT else "inconsistent"
 
 
 def _fits_cache(cost: Cost, platform: Platform) -> bool:

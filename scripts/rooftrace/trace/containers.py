@@ -45,7 +45,6 @@ class Source:
     members: list[str] = field(default_factory=list)
     member: str | None = None
     content_bytes: int = 0
-    file_bytes: int = 0
     _digest: Any = field(default_factory=hashlib.sha256)
 
     @property
@@ -103,7 +102,6 @@ def _raw_chunks(source: Source) -> Iterator[bytes]:
     try:
         with source.path.open("rb", buffering=0) as handle:
             while chunk := handle.read(CHUNK):
-                source.file_bytes += len(chunk)
                 source._digest.update(chunk)
                 yield chunk
     except OSError as error:
@@ -308,6 +306,8 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
         "Run `git lfs pull` in the repository it comes from",
     ),
     (b"\xff\xfe", "is UTF-16 text", "Convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`"),
+    (b"\xfd7zXZ", "is compressed with xz, which is not read", "Unpack it with `xz -d` and give the result"),
+    (b"BZh", "is compressed with bzip2, which is not read", "Unpack it with `bzip2 -d` and give the result"),
     (b"SQLite format 3", "is an SQLite database", "Export the profile as a Chrome trace (JSON)"),
     (
         b"\x80\x02",

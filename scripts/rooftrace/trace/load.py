@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # A clock that has run for a minute: events at or before zero beside it were never stamped.
 _UNSTAMPED_BEFORE_NS = 60 * NS_PER_S
+# A hundred days and a petabyte: beyond, a number is damage, and sums of it would leave 64 bits.
+_LONGEST_NS = 100 * 86_400 * NS_PER_S
+_MOST_BYTES = 10**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +110,14 @@ def _mend_durations(trace: Trace) -> None:
     """Unfinished host events reach to the window's end (the tree cuts them at their parent); others become empty."""
     dur = trace.dur
     absent, negative = dur == MISSING, (dur < 0) & (dur != MISSING)
+    endless = dur > _LONGEST_NS
     unfinished = (dur == -1000) & (trace.kind <= int(Kind.DRIVER))
-    dur[absent | negative] = 0
+    dur[absent | negative | endless] = 0
+    trace.nbytes[trace.nbytes > _MOST_BYTES] = -1
     end = int((trace.start + dur).max())
     dur[unfinished] = end - trace.start[unfinished]
     gpu = np.isin(trace.kind, GPU_KINDS)
+    trace.repaired.add("event longer than a hundred days", int(endless.sum()))
     trace.repaired.add("event without a duration", int(absent.sum()))
     trace.repaired.add("unfinished host event", int(unfinished.sum()))
     trace.repaired.add("GPU event with a negative duration", int((negative & gpu).sum()))

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rooftrace.contracts import store
+from rooftrace.contracts.base import CREDIBLE_PCT, RANKING_LIMIT_PCT
 from rooftrace.contracts.ledger import LedgerFile
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import InputError
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     from rooftrace.validators.checks import Files
 
-RANKING_LIMIT_PCT = 0.5
-CREDIBLE_PCT = 105.0
 SECTIONS = (
     "## Executive Summary",
     "## Trace Health",

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rooftrace.workflow.prepare import PlatformChoice
 
 _TOP_HOST_OPS = 20
-_RANK_IN_NAME = re.compile(r"rank[-_\[/]?(\d+)", re.IGNORECASE)
+_MANY = 2**31  # no rank and no world size is larger
+_RANK_IN_NAME = re.compile(r"rank[-_\[/]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 
 def trace_info(workload: Workload, facts: FileFacts) -> TraceInfo:
@@ -62,7 +63,7 @@ def _rank(distributed: dict[str, Any], file_name: str) -> int | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MANY else None
 
 
 def _versions(trace: Trace) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rooftrace.calltree import Link, Work
+from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.report import Health, HealthNote
 from rooftrace.trace import Kind
 from rooftrace.units import format_count, format_ns, format_pct, pct
@@ -35,7 +36,7 @@ def assess(prepared: Prepared, facts: FileFacts) -> Health:
     workload = prepared.workload
     notes = [
         *_file_notes(workload, facts),
-        *_gpu_notes(workload),
+        *_gpu_notes(workload, facts),
         *_link_notes(workload),
         *_duration_notes(prepared),
         *_step_notes(workload),
@@ -93,10 +94,10 @@ def _file_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
         )
 
 
-def _gpu_notes(workload: Workload) -> Iterator[HealthNote]:
+def _gpu_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
     trace, count = workload.trace, int(workload.activities.row.size)
     if count == 0:
-        yield _no_gpu_note(workload)
+        yield _no_gpu_note(workload, cut=facts.truncated is not None)
     elif count < _FEW_KERNELS:
         yield _note("few_gpu_events", "info", f"Only {count} GPU events: too few to speak for a workload.", count)
     overhead = trace.of_kind(Kind.OVERHEAD)
@@ -110,11 +111,13 @@ def _gpu_notes(workload: Workload) -> Iterator[HealthNote]:
         )
 
 
-def _no_gpu_note(workload: Workload) -> HealthNote:
+def _no_gpu_note(workload: Workload, *, cut: bool) -> HealthNote:
     trace = workload.trace
     launches = _launch_rows(workload)
     captures = any("BeginCapture" in trace.names[code] for code in np.unique(workload.tree.name).tolist())
-    if captures:
+    if cut:
+        text = "No GPU events in what is left of the file: it was cut before the part that would hold them."
+    elif captures:
         text = "No GPU events: the trace covers the capture of a graph, not its replay."
     elif launches.size:
         text = (
@@ -234,7 +237,7 @@ def _step_notes(workload: Workload) -> Iterator[HealthNote]:
     empty = launched.count(0)
     if empty and len(launched) > 1:
         yield _note("empty_steps", "limit", f"{empty} of {len(launched)} steps launched no GPU work.", empty)
-    spans = [step.span_ns for step in workload.ledgers[0].steps if step.name != "before first step"]
+    spans = [step.span_ns for step in workload.ledgers[0].steps if step.name != BEFORE_FIRST_STEP]
     usual = float(np.median(spans[1:])) if len(spans) > _FEW_STEPS else 0.0
     if usual > 0 and spans[0] > _WARM_UP_FACTOR * usual:
         ratio = spans[0] / usual
@@ -242,7 +245,7 @@ def _step_notes(workload: Workload) -> Iterator[HealthNote]:
             "warm_up",
             "limit",
             f"The first step takes {ratio:.1f} times the median of the others: it still warms up; "
-            f"use `--steps 1-{len(spans) - 1}`.",
+            f"use `--steps {steps.first + 1}-{steps.first + len(spans) - 1}`.",
         )
 
 

@@ -39,6 +39,7 @@ def select_steps(activities: Activities, steps: Steps, wanted: str | None) -> tu
         raise UsageError(f"steps `{wanted}` launched no GPU work", hint=_known(steps))
     chosen = replace(
         steps,
+        first=steps.first + first,
         names=steps.names[first : last + 1],
         start=steps.start[first : last + 1],
         end=steps.end[first : last + 1],

@@ -53,7 +53,10 @@ def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
     quarantined = calltree.quarantine(activities, trace.names)
     context = calltree.build_context(trace, tree)
     steps = calltree.find_steps(trace, tree, activities)
-    activities, steps = select_steps(activities, steps, options.steps)
+    whole = activities
+    activities, steps = select_steps(whole, steps, options.steps)
+    chosen = np.isin(whole.row, activities.row)
+    quarantined = tuple(item for item in quarantined if chosen[item.index])
     groups = calltree.group_ops(trace, tree, context, activities)
     ratings = _rate_all(groups, activities, choice.platform)
     workload = Workload(

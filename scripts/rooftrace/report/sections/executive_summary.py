@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooftrace import units
+from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.report.cells import Cell, ns, pct, share
 from rooftrace.report.markdown import Safe, code
-from rooftrace.report.view import BEFORE_FIRST_STEP, PARTS, by_time, part_ns
+from rooftrace.report.view import PARTS, by_time, part_ns
 
 if TYPE_CHECKING:
     from rooftrace.contracts.ledger import StepLedger
