@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from typing import get_args
 
 import pytest
 from pydantic import ValidationError
 
+from rooftrace import opmodels
 from rooftrace.contracts import store
+from rooftrace.contracts.base import Category
 from rooftrace.contracts.evidence import AnalyzerEvidence
 from rooftrace.contracts.generate import MODELS
 from rooftrace.contracts.ledger import DeviceLedger, LedgerParts
@@ -210,3 +213,8 @@ def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_temporary_file(tmp_
     with pytest.raises(OSError, match=r"report\.json"):
         store.write_bytes(tmp_path / "report.json", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_the_categories_of_ops_and_of_files_are_one_list():
+    # op models load no third-party module, so they cannot take the list from here
+    assert get_args(Category) == opmodels.CATEGORIES

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rooftrace.ledger import union
-from rooftrace.ledger.intervals import shared_time
+from rooftrace.intervals import shared_time, union
 
 PAIRS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 

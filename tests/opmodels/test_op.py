@@ -11,7 +11,6 @@ from rooftrace.opmodels import (
     dtype_in_kernel_name,
     normalise_dtype,
     op_from_record,
-    with_list_dtype,
 )
 from rooftrace.opmodels.dtypes import dtype_of_scalar_type, promote
 from rooftrace.opmodels.parts import bf16, broadcast, f32, i64, result_dtype
@@ -45,7 +44,6 @@ def test_a_tensor_list_is_nested_one_deeper_and_has_no_dtypes() -> None:
     op = op_from_record("aten::cat", [[[4, 1], [4, 2]], []], ["TensorList", "Scalar"], None, ["", "1"])
 
     assert op.args == ((Tensor(shape=(4, 1), dtype=None), Tensor(shape=(4, 2), dtype=None)), "1")
-    assert with_list_dtype(op, "bfloat16").args[0] == (bf16(4, 1), bf16(4, 2))
 
 
 def test_a_list_that_an_old_file_does_not_spell_out_is_empty() -> None:

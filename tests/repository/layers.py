@@ -17,7 +17,7 @@ LAYERS = (
     ("calltree", "ledger"),
     ("trace", "platforms", "opmodels", "kernelnames", "patterns"),
     ("contracts",),
-    ("units", "errors", "pack"),
+    ("units", "errors", "pack", "intervals"),
     ("",),  # the package itself: its version
 )
 HEIGHT = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}

@@ -297,6 +297,16 @@ def test_an_empty_folder_is_filled_and_an_own_run_replaced_with_all_it_held(trac
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["cpu.json.gz", "run", "trace.json.gz"]
 
 
+def test_the_only_gpu_listed_is_the_one_that_ran_whatever_its_number(tmp_path):
+    builder = TraceBuilder()
+    builder.device("AMD Instinct MI300X VF")  # listed as 0
+    builder.kernel("k", ts=10, dur=5, device=2, correlation=builder.launch(ts=1))
+    analyze(builder.write(tmp_path / "trace.json.gz"), tmp_path / "run")
+    report = store.read_artifact(tmp_path / "run" / store.REPORT, ReportFile)
+
+    assert [(found.id, found.name) for found in report.trace.devices] == [(2, "AMD Instinct MI300X VF")]
+
+
 def test_only_the_chosen_steps_are_analysed(trace, tmp_path):
     analyze(trace, tmp_path / "run", AnalyzeOptions(steps="1-2"))
     report = store.read_artifact(tmp_path / "run" / store.REPORT, ReportFile)

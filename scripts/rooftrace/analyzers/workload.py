@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.contracts.base import Score
-from rooftrace.ledger import union
+from rooftrace.intervals import union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

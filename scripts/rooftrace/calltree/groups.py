@@ -13,6 +13,7 @@ from rooftrace.calltree.activities import Link, Work
 from rooftrace.calltree.passes import PHASES
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.calltree.units import Call, choose_units, cost_with_kernels
+from rooftrace.intervals import union
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,17 +94,8 @@ def _instance_busy(activities: Activities, members: NDArray[np.int64], firsts: N
         part = members[firsts[at] : firsts[at] + sizes[at]]
         start, end = activities.start[part], activities.end[part]
         if (start[1:] < np.maximum.accumulate(end)[:-1]).any():
-            busy[at] = _union_length(start.tolist(), end.tolist())
+            busy[at] = union(start, end).length
     return busy
-
-
-def _union_length(starts: list[int], ends: list[int]) -> int:
-    total, reach = 0, starts[0]
-    for start, end in zip(starts, ends, strict=True):
-        if end > reach:
-            total += end - max(start, reach)
-            reach = end
-    return total
 
 
 def _group_instances(

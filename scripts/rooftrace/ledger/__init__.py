@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rooftrace.ledger.gaps import Gap, find_gaps
-from rooftrace.ledger.intervals import Union, union
 from rooftrace.ledger.parts import device_ledgers
 
-__all__ = ["Gap", "Union", "device_ledgers", "find_gaps", "union"]
+__all__ = ["Gap", "device_ledgers", "find_gaps"]

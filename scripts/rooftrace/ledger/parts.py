@@ -15,7 +15,7 @@ import numpy as np
 
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.ledger import DeviceLedger, StepLedger
-from rooftrace.ledger.intervals import shared_time, union
+from rooftrace.intervals import shared_time, union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

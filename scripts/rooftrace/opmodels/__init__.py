@@ -22,7 +22,7 @@ import importlib
 import pkgutil
 
 from .dtypes import ITEMSIZE, dtype_in_kernel_name, normalise_dtype
-from .op import Arg, NoCostError, Op, Tensor, op_from_record, with_list_dtype
+from .op import Arg, NoCostError, Op, Tensor, op_from_record
 from .registry import (
     CATEGORIES,
     MODELS,
@@ -61,7 +61,6 @@ __all__ = [
     "normalise_dtype",
     "op_from_record",
     "op_model",
-    "with_list_dtype",
 ]  # fmt: skip
 
 for _module in sorted(module.name for module in pkgutil.iter_modules(__path__)):

@@ -7,7 +7,7 @@ records of known form, and the accessors of ``Op`` raise ``NoCostError`` with a 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from .dtypes import ITEMSIZE, dtype_of_scalar_type, normalise_dtype
@@ -219,15 +219,6 @@ def op_from_record(
     if not isinstance(concrete, list):
         args = tuple("" if arg is None else arg for arg in args)
     return Op(name=name, args=args)
-
-
-def with_list_dtype(op: Op, dtype: str) -> Op:
-    """``op`` with ``dtype`` for those tensors of its lists that have none, for callers that know it otherwise."""
-    args = tuple(
-        tuple(t if t.dtype else replace(t, dtype=dtype) for t in arg) if isinstance(arg, tuple) else arg
-        for arg in op.args
-    )
-    return replace(op, args=args)
 
 
 def _entry(values: Sequence[object] | None, index: int) -> object:

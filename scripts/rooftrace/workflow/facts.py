@@ -48,8 +48,10 @@ def trace_info(workload: Workload, facts: FileFacts) -> TraceInfo:
 
 def _devices(workload: Workload) -> list[Device]:
     properties = device_properties(workload.trace)
+    # A process that sees one GPU lists it as device 0, whatever number its kernels carry.
+    only = next(iter(properties.values())) if len(properties) == 1 else {}
     return [
-        Device(id=ledger.device, name=str(properties.get(ledger.device, {}).get("name") or ""))
+        Device(id=ledger.device, name=str(properties.get(ledger.device, only).get("name") or ""))
         for ledger in workload.ledgers
     ]
 

@@ -74,20 +74,11 @@ def _gpu_below(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int64]
     linked = activities.linked
     np.add.at(time, activities.launch[linked], activities.dur[linked])
     np.add.at(events, activities.launch[linked], 1)
-    order = np.argsort(-tree.depth, kind="stable")
-    depths = tree.depth[order]
-    for low, high in _levels(depths):
-        nodes = order[low:high]
-        nodes = nodes[tree.parent[nodes] >= 0]
+    for low, high in reversed(list(pairwise(tree.level_bounds[1:].tolist()))):  # deepest first
+        nodes = tree.by_depth[low:high]
         np.add.at(time, tree.parent[nodes], time[nodes])
         np.add.at(events, tree.parent[nodes], events[nodes])
     return time, events
-
-
-def _levels(depths: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Bounds of the stretches of equal depth, deepest first."""
-    cuts = [0, *(np.flatnonzero(np.diff(depths)) + 1).tolist(), depths.size]
-    return list(pairwise(cuts))
 
 
 def _depth_first(root: Row) -> list[Row]:
