@@ -32,6 +32,7 @@ def encrypted_zip() -> bytes:
 
 
 # content, what is said of the file `t`, hint
+EMPTY = "Record again, while the workload runs, and let the profiler finish writing"
 CONTENTS = {
     "empty": (b"", "`t` is empty (0 bytes)", NOTHING),
     "empty gzip": (gzip.compress(b""), "`t` holds 0 bytes of JSON inside gzip", NOTHING),
@@ -136,25 +137,25 @@ CONTENTS = {
         "`t` looks like the configuration of a model, not like a profiler trace: it has no `traceEvents`",
         EXPORTED,
     ),
-    "no events": (document(), "`t` holds no events", None),
-    "empty array": (b"[]", "`t` holds no events", None),
-    "cut before the first event": (b'{"traceEvents":[', "`t` holds no events", None),
+    "no events": (document(), "`t` holds no events", EMPTY),
+    "empty array": (b"[]", "`t` holds no events", EMPTY),
+    "cut before the first event": (b'{"traceEvents":[', "`t` holds no events", EMPTY),
     "metadata alone": (
         document('{"ph":"M","name":"process_name","pid":1,"tid":0}', '{"ph":"M","name":"x","pid":1}'),
         "`t` holds no intact event with a time (2 read, none usable)",
-        None,
+        EMPTY,
     ),
     "events without times": (
         document('{"ph":"X","cat":"kernel","name":"k","ts":null}'),
         "`t` holds no intact event with a time (1 read, none usable)",
-        None,
+        EMPTY,
     ),
     "unreadable events": (
         document('{"ph":"X",,"name":k}', '{"ph":"X",tid": 3}'),
         "`t` holds no intact event with a time (0 read, none usable)",
-        None,
+        EMPTY,
     ),
-    "array of numbers": (b"[1, 2, 3]", "`t` holds no intact event with a time (0 read, none usable)", None),
+    "array of numbers": (b"[1, 2, 3]", "`t` holds no intact event with a time (0 read, none usable)", EMPTY),
 }
 
 
@@ -221,7 +222,9 @@ def test_a_folder_names_a_trace_in_it(folder: Folder) -> None:
 def test_a_path_through_a_file_is_an_error_of_the_path(folder: Folder) -> None:
     path = folder.write(b"{}", "t") / "x.json"
 
-    assert_unreadable(error_of(path), f"error: cannot read `{path}`: Not a directory")
+    assert_unreadable(
+        error_of(path), f"error: cannot read `{path}`: Not a directory\n\nhint: Check the path and its permissions"
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

@@ -69,7 +69,7 @@ def open_source(path: Path) -> Source:
     except FileNotFoundError:
         raise InputError(f"no such file: `{path}`", hint=_nearby(path)) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read `{path}`: {_reason(error)}") from None
+        raise InputError(f"cannot read `{path}`: {_reason(error)}", hint="Check the path and its permissions") from None
     if stat.S_ISDIR(mode):
         raise InputError(f"`{path}` is a directory", hint=_inside(path))
     if not stat.S_ISREG(mode):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # A clock that has run for a minute: events at or before zero beside it were never stamped.
 _UNSTAMPED_BEFORE_NS = 60 * NS_PER_S
+_RECORD_AGAIN = "Record again, while the workload runs, and let the profiler finish writing"
 # A hundred days and a petabyte: beyond, a number is damage, and sums of it would leave 64 bits.
 _LONGEST_NS = 100 * 86_400 * NS_PER_S
 _MOST_BYTES = 10**15
@@ -44,7 +45,7 @@ def load(path: Path, progress: Callable[[int], None] | None = None) -> tuple[Tra
     source = containers.open_source(path)
     trace = settle_times(fast.read(source, progress))
     if not trace.kind.size:
-        raise NotATrace(*_nothing_intact(source, trace))
+        raise NotATrace(_nothing_intact(source, trace), hint=_RECORD_AGAIN)
     container = "+".join(source.container) or "plain"
     facts = FileFacts(
         name=path.name,
@@ -58,11 +59,11 @@ def load(path: Path, progress: Callable[[int], None] | None = None) -> tuple[Tra
     return trace, facts
 
 
-def _nothing_intact(source: containers.Source, trace: Trace) -> tuple[str]:
+def _nothing_intact(source: containers.Source, trace: Trace) -> str:
     name = source.path.name
     if trace.event_count == 0 and not trace.dropped.counts:
-        return (f"`{name}` holds no events",)
-    return (f"`{name}` holds no intact event with a time ({trace.event_count} read, none usable)",)
+        return f"`{name}` holds no events"
+    return f"`{name}` holds no intact event with a time ({trace.event_count} read, none usable)"
 
 
 def settle_times(trace: Trace) -> Trace:
