@@ -1,0 +1,22 @@
+"""A finding before it is scored: its evidence, and the change of the run that fixing it would be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooftrace.contracts.evidence import FindingEvidence
+    from rooftrace.replay.edits import Edit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """``finding`` holds a gap share as its provisional score; the replay of ``edit`` replaces it.
+
+    ``most_ns`` is what the fix can save at most (METHODS: impact): the scoring never claims more.
+    """
+
+    finding: FindingEvidence
+    edit: Edit
+    most_ns: int

@@ -1,0 +1,240 @@
+"""Runs the constraints of a run again, all scenarios at once: every time is a vector with one entry a scenario.
+
+One pass over launches, activities, waits and hand-overs in measured order, linear in their number. The shift of a
+thread (replayed less measured time) only changes where it waited, was handed something, or lost host time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.replay.constraints import NEVER, Binding, Constraints, fit
+from rooftrace.replay.events import Step, order_events
+from rooftrace.replay.scenarios import Changes, compile_scenarios
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rooftrace.calltree import Activities, CallTree
+    from rooftrace.replay.scenarios import Scenario
+    from rooftrace.schedule import Schedule
+
+# Entries of a table of changes (events times scenarios) that are held at once: 8 bytes each.
+_TABLE_ENTRIES = 6_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Program:
+    """The run in lists: the loop reads single entries, which is slow in arrays."""
+
+    queue: list[int]
+    start: list[int]
+    dur: list[int]
+    gap: list[int]
+    latency: list[int]
+    lag: list[int]
+    dependency: list[int]
+    launch: list[int]
+    beside: list[bool]
+    fixed: list[bool]
+    in_order: list[bool]  # starts after everything before it in its queue
+    needed: list[bool]  # its times are read again
+    wait_activity: list[int]
+    own: list[int]
+    tail: list[int]
+    handover_from: list[int]
+
+
+@dataclass(slots=True)
+class _State:
+    """Times so far, in all scenarios."""
+
+    shift: dict[int, NDArray[np.int64]]  # thread -> replayed less measured time
+    position: dict[int, int]  # thread -> measured time of its last event
+    launched: list[NDArray[np.int64]]  # launch -> time at which its queue took it
+    reach: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # queue -> end of everything so far
+    start: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # queue -> start of its last activity
+    first: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # queue -> its first start
+    left: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # hand-over -> when its giver was done
+    starts: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # activity -> start, of those kept
+    ends: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # activity -> end, of those kept
+
+
+class Replay:
+    """A run that can be replayed with changes."""
+
+    def __init__(
+        self,
+        tree: CallTree,
+        activities: Activities,
+        schedule: Schedule,
+        constraints: Constraints | None = None,
+    ) -> None:
+        self.tree = tree
+        self.activities = activities
+        self.schedule = schedule
+        self.constraints = fit(activities, schedule) if constraints is None else constraints
+        self.events = order_events(tree, activities, schedule)
+        self._device_of_queue = dict(zip(schedule.queue.tolist(), activities.device.tolist(), strict=True))
+        self._program = self._flatten()
+
+    @property
+    def measured_ns(self) -> int:
+        """Spans of all devices as recorded, summed."""
+        return sum(
+            int(self.activities.end[mine].max() - self.activities.start[mine].min())
+            for device in np.unique(self.activities.device).tolist()
+            for mine in (self.activities.device == device,)
+        )
+
+    def spans(self, scenarios: Sequence[Scenario]) -> list[int]:
+        """Span of the run in each scenario, summed over devices, ns."""
+        width = max(1, _TABLE_ENTRIES // max(1, self.events.step.size))
+        result: list[int] = []
+        for low in range(0, len(scenarios), width):
+            result += self._spans(scenarios[low : low + width])
+        return result
+
+    def times(self, scenario: Scenario = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Start and end of every activity in one scenario, ns; a removed one has no duration."""
+        state = self._run(self._compile([scenario]), keep_all=True)
+        count = self.activities.row.size
+        starts = np.array([state.starts[at][0] for at in range(count)], dtype=np.int64)
+        return starts, np.array([state.ends[at][0] for at in range(count)], dtype=np.int64)
+
+    def _spans(self, scenarios: Sequence[Scenario]) -> list[int]:
+        if not scenarios or not self.activities.row.size:
+            return [0] * len(scenarios)
+        state = self._run(self._compile(scenarios), keep_all=False)
+        total = np.zeros(len(scenarios), dtype=np.int64)
+        for device in sorted(set(self._device_of_queue.values())):
+            queues = [queue for queue in state.reach if self._device_of_queue[queue] == device]
+            last = np.max([state.reach[queue] for queue in queues], axis=0)
+            total += last - np.min([state.first[queue] for queue in queues], axis=0)
+        result: list[int] = total.tolist()
+        return result
+
+    def _compile(self, scenarios: Sequence[Scenario]) -> Changes:
+        return compile_scenarios(scenarios, self.activities, self.schedule, self.events)
+
+    def _flatten(self) -> _Program:
+        """The columns that the loop reads, as lists."""
+        activities, schedule, waits = self.activities, self.schedule, self.schedule.waits
+        constraints = self.constraints
+        fixed = constraints.binding == int(Binding.FIXED)
+        needed = np.zeros(activities.row.size, dtype=bool)
+        needed[waits.activity[self.events.usable_wait]] = True
+        needed[schedule.dependency[self.events.usable_dependency]] = True
+        return _Program(
+            queue=schedule.queue.tolist(),
+            start=activities.start.tolist(),
+            dur=activities.dur.tolist(),
+            gap=constraints.gap.tolist(),
+            latency=constraints.latency.tolist(),
+            lag=np.where(self.events.usable_dependency, constraints.lag, NEVER).tolist(),
+            dependency=schedule.dependency.tolist(),
+            launch=self.events.launch_of.tolist(),
+            beside=constraints.beside.tolist(),
+            fixed=fixed.tolist(),
+            in_order=((constraints.gap >= 0) & ~constraints.beside & ~fixed).tolist(),
+            needed=needed.tolist(),
+            wait_activity=np.where(self.events.usable_wait, waits.activity, -1).tolist(),
+            own=waits.own_ns.tolist(),
+            tail=waits.tail_ns.tolist(),
+            handover_from=schedule.handovers.from_end.tolist(),
+        )
+
+    def _run(self, changes: Changes, *, keep_all: bool) -> _State:
+        events = self.events
+        zero = np.zeros(changes.count, dtype=np.int64)
+        state = _State(
+            shift={lane: zero for lane in np.unique(events.lane).tolist()},
+            position={},
+            launched=[zero] * (int(events.launch_of.max(initial=-1)) + 1),
+        )
+        rows = zip(events.step.tolist(), events.item.tolist(), events.lane.tolist(), events.time.tolist(), strict=True)
+        begin = events.begin.tolist()
+        for at, (step, item, lane, time) in enumerate(rows):
+            if step == 2:  # Step.ACTIVITY, the hot path; an enum's lookup costs as much as the step
+                self._activity(state, changes, item, keep_all=keep_all)
+                continue
+            if at in changes.cuts:
+                state.shift[lane] = state.shift[lane] - changes.cuts[at]
+            if step == Step.LAUNCH:
+                state.launched[item] = state.shift[lane] + time
+            elif step in (Step.WAIT, Step.ROOM):
+                self._wait(state, changes, at, (step, item, lane, time, begin[at]))
+            elif step == Step.LEAVE:
+                state.left[item] = state.shift[lane] + time
+            else:
+                self._resume(state, item, lane, time)
+            state.position[lane] = time
+        return state
+
+    def _activity(self, state: _State, changes: Changes, item: int, *, keep_all: bool) -> None:
+        program = self._program
+        queue = program.queue[item]
+        reach = state.reach.get(queue)
+        start = self._start(state, item, reach)
+        duration = changes.durations.get(item)
+        end = start + (program.dur[item] if duration is None else duration)
+        gone = changes.removed.get(item)
+        if gone is not None:
+            start = start if reach is None else np.where(gone, reach, start)
+            end = np.where(gone, start, end)
+        if reach is None:
+            state.first[queue], state.reach[queue] = start, end
+        elif program.in_order[item]:
+            state.reach[queue] = end
+        else:
+            state.first[queue] = np.minimum(state.first[queue], start)
+            state.reach[queue] = np.maximum(reach, end)
+        state.start[queue] = start
+        if keep_all or program.needed[item]:
+            state.starts[item], state.ends[item] = start, end
+
+    def _start(self, state: _State, item: int, reach: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """The latest of what holds an activity back."""
+        program = self._program
+        start: NDArray[np.int64] | None = None
+        if reach is not None and not program.fixed[item]:
+            before = state.start[program.queue[item]] if program.beside[item] else reach
+            start = before + program.gap[item]
+        launch = program.launch[item]
+        if launch >= 0 and not program.fixed[item]:
+            ready = state.launched[launch] + program.latency[item]
+            start = ready if start is None else np.maximum(start, ready)
+        if program.lag[item] > NEVER:
+            ready = state.ends[program.dependency[item]] + program.lag[item]
+            start = ready if start is None else np.maximum(start, ready)
+        if start is None:
+            return state.shift[-1] + program.start[item]  # as recorded: nothing is known before it
+        return start
+
+    def _wait(self, state: _State, changes: Changes, at: int, event: tuple[int, int, int, int, int]) -> None:
+        """A thread goes on once the work it waited for has ended; one before a full queue once it is let in."""
+        step, item, lane, time, begin = event
+        program = self._program
+        inside = step == Step.WAIT
+        free = state.shift[lane] + (begin + (program.own[item] if inside else 0))
+        if at in changes.own_cuts:
+            free = free - changes.own_cuts[at]
+        activity = program.wait_activity[item]
+        if activity >= 0:
+            after = program.tail[item] - (0 if inside else program.own[item])
+            held = np.maximum(free, state.ends[activity] + after)
+            share = changes.unblocked.get(item)
+            free = held if share is None else free + np.rint((1 - share) * (held - free)).astype(np.int64)
+        state.shift[lane] = free - time
+
+    def _resume(self, state: _State, item: int, lane: int, time: int) -> None:
+        """A thread goes on after what it was handed, and never before what it had done itself."""
+        ready = state.left[item] + (time - self._program.handover_from[item])
+        if lane in state.position:
+            ready = np.maximum(ready, state.shift[lane] + state.position[lane])
+        state.shift[lane] = ready - time
