@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS = PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$$($(PYTHON) tests/run.py --print-python)"
 
-.PHONY: all lint types test format gen gen-check bench coverage test-torch
+.PHONY: all lint types test format gen gen-check bench coverage replay-report fusion-report compare-report token-report test-torch
 
 all:
 	$(PYTHON) tests/run.py
@@ -31,6 +31,18 @@ bench:
 
 coverage:
 	$(TOOLS) -m benchmarks.coverage
+
+replay-report:
+	$(TOOLS) -m benchmarks.replay_report
+
+fusion-report:
+	$(TOOLS) -m benchmarks.fusion_report
+
+compare-report:
+	$(TOOLS) -m benchmarks.compare_report
+
+token-report:
+	$(TOOLS) -m benchmarks.token_report
 
 # Against real torch, in an environment that has it: make test-torch TORCH_PYTHON=/path/to/python
 TORCH_PYTHON ?= $(PYTHON)

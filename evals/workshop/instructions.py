@@ -71,12 +71,17 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Synchronize:
-    """Waits until all work put on ``stream`` so far has ended (None: every stream), then for ``tail_ns``."""
+    """Waits until all work put on ``stream`` so far has ended (None: every stream), then for ``tail_ns``.
+
+    With ``event`` it waits for what that event marks instead, and ``stream`` says nothing. A call that frees
+    memory is one of these without a stream: it drains the device.
+    """
 
     call: str
     host_ns: int
     tail_ns: int
     stream: int | None = None
+    event: str | None = None
     args: Args = field(default_factory=dict)
 
 
@@ -145,6 +150,20 @@ class Span:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Synced:
+    """What a synchronising call was about: its stream, or an event and where that was recorded.
+
+    ``stream`` is the one waited for (for a stream's wait the one that waits), None for all. ``record`` is the
+    correlation of the call that recorded ``event``, None where none did.
+    """
+
+    stream: int | None
+    event: str | None = None
+    event_stream: int | None = None
+    record: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Call:
     """A runtime call as recorded; ``owner`` is its enclosing span, ``waited_ns`` what it stood still for."""
 
@@ -156,6 +175,7 @@ class Call:
     end_ns: int
     waited_ns: int
     args: Args
+    synced: Synced | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,9 @@ NVIDIA_CALLS: Mapping[str, tuple[str, str, int]] = {
     "event_record": ("cuda_runtime", "cudaEventRecord", 135),
     "stream_wait": ("cuda_runtime", "cudaStreamWaitEvent", 147),
     "graph_launch": ("cuda_runtime", "cudaGraphLaunch", 311),
+    "event_sync": ("cuda_runtime", "cudaEventSynchronize", 137),
+    "malloc": ("cuda_runtime", "cudaMalloc", 20),
+    "free": ("cuda_runtime", "cudaFree", 22),
 }
 """Call as programs name it -> category, name and CUPTI callback id."""
 AMD_CALLS: Mapping[str, tuple[str, str, int]] = {
@@ -49,18 +52,31 @@ AMD_CALLS: Mapping[str, tuple[str, str, int]] = {
     "event_record": ("cuda_runtime", "hipEventRecord", 56),
     "stream_wait": ("cuda_runtime", "hipStreamWaitEvent", 200),
     "graph_launch": ("cuda_runtime", "hipGraphLaunch", 215),
+    "event_sync": ("cuda_runtime", "hipEventSynchronize", 60),
+    "malloc": ("cuda_runtime", "hipMalloc", 108),
+    "free": ("cuda_runtime", "hipFree", 69),
 }
 """The same in roctracer's names; ids as ROCm 6.4 traces show.
 
 NB: none showed hipStreamSynchronize and hipEventRecord; their ids are guesses.
 """
+SYNC_NAMES: Mapping[str, str] = {
+    "stream_sync": "Stream Sync",
+    "device_sync": "Context Sync",
+    "event_sync": "Event Sync",
+    "stream_wait": "Stream Wait Event",
+}
+"""Calls of which CUPTI writes a ``cuda_sync`` event where it was asked to; not of allocator calls."""
 GEOMETRY = ("grid", "block", "shared memory")
 FIRST_EXTERNAL_ID = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What the envelope of a trace states beside its events."""
+    """What a trace states beside its timeline; ``sync_events``: the profiler was asked for ``cuda_sync`` events.
+
+    They are off unless asked for, and only NVIDIA's profiler has them.
+    """
 
     gpu: Gpu
     threads: Mapping[int, str]
@@ -69,6 +85,7 @@ class Header:
     rank: int | None = None
     world_size: int = 1
     notes: Mapping[str, Json] = field(default_factory=dict)
+    sync_events: bool = False
 
 
 def microseconds(ns: int) -> str:
@@ -148,6 +165,8 @@ def _events(timeline: Timeline, header: Header) -> Iterator[str]:
     yield from _host_events(timeline.spans)
     yield from _flow_pairs(timeline.spans)
     yield from _device_events(timeline, header.gpu)
+    if header.sync_events and header.gpu.vendor == "nvidia":
+        yield from _sync_events(timeline)
     yield from _annotations_on_device(timeline)
     yield from _metadata(timeline, header)
     yield from _closing(timeline)
@@ -186,7 +205,7 @@ def _event(
     category: str, name: str, place: tuple[int, int], interval: tuple[int, int], args: Mapping[str, Json]
 ) -> str:
     start, end = interval
-    fields = ", ".join(f"{json.dumps(key)}: {_dump(value)}" for key, value in args.items())
+    fields = _dump(dict(args))[1:-1]
     return (
         f'  {{\n    "ph": "X", "cat": "{category}", "name": {_dump(name)}, '
         f'"pid": {place[0]}, "tid": {place[1]},\n'
@@ -263,6 +282,27 @@ def _call(call: Call, launched: list[Executed], gpu: Gpu, external: Mapping[int,
     return _event(category, name, (PID, call.tid), (call.start_ns, call.end_ns), args)
 
 
+def _sync_events(timeline: Timeline) -> Iterator[str]:
+    """``cuda_sync`` events; each lies inside its call, on the lane of its stream (-1: the whole context)."""
+    external = external_ids(timeline.spans)
+    numbers: dict[str, int] = {}
+    for call in timeline.calls:
+        synced = call.synced
+        if synced is None or call.name not in SYNC_NAMES:
+            continue
+        name = SYNC_NAMES[call.name]
+        args: dict[str, Json] = {} if call.owner is None else {"External id": external[call.owner]}
+        args["cuda_sync_kind"] = name
+        if synced.event is not None:
+            args["wait_on_stream"] = -1 if synced.event_stream is None else synced.event_stream
+            args["wait_on_cuda_event_record_corr_id"] = -1 if synced.record is None else synced.record
+            args["wait_on_cuda_event_id"] = numbers.setdefault(synced.event, len(numbers))
+        stream = -1 if synced.stream is None else synced.stream
+        args |= {"stream": stream, "correlation": call.correlation, "device": 0, "context": 1}
+        start = call.start_ns + (call.end_ns - call.start_ns) // 4
+        yield _event("cuda_sync", name, (0, stream), (start, call.end_ns), args)
+
+
 def _annotations_on_device(timeline: Timeline) -> Iterator[str]:
     """Each annotation's extent on each stream: first start to last end of what was launched inside it."""
     parents = {span.index: span.parent for span in timeline.spans}
@@ -319,5 +359,8 @@ def _closing(timeline: Timeline) -> Iterator[str]:
     yield (f'  {{\n    "name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": {end}\n  }}')
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
 def _dump(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return _ENCODER.encode(value)

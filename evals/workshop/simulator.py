@@ -29,6 +29,7 @@ from evals.workshop.instructions import (
     Signal,
     Span,
     StartBound,
+    Synced,
     Synchronize,
     Thread,
     Timeline,
@@ -50,6 +51,13 @@ class _Stream:
     end_ns: int = LONG_AGO
     event_floor_ns: int = LONG_AGO
     unfinished: deque[int] = field(default_factory=deque)
+
+
+@dataclass(frozen=True)
+class _Event:
+    end_ns: int = LONG_AGO
+    stream: int | None = None
+    record: int | None = None
 
 
 @dataclass
@@ -87,7 +95,7 @@ class _Machine:
         self.queue_depth = queue_depth
         self.correlation = first_correlation
         self.streams: dict[int, _Stream] = {}
-        self.events: dict[str, int] = {}
+        self.events: dict[str, _Event] = {}
         self.batons: dict[str, int] = {}
         self.spans: dict[int, Span] = {}
         self.opened = 0
@@ -111,16 +119,19 @@ class _Machine:
         )
 
     def _next_runner(self) -> _Runner | None:
-        unfinished = [runner for runner in self.runners if runner.instruction() is not None]
-        ready = [runner for runner in unfinished if not self._sleeps(runner)]
-        if unfinished and not ready:
-            names = ", ".join(f"`{runner.thread.name}`" for runner in unfinished)
-            raise ProgramError(f"every thread awaits a baton that nobody signals: {names}")
-        return min(ready, key=lambda runner: runner.now_ns, default=None)
-
-    def _sleeps(self, runner: _Runner) -> bool:
-        instruction = runner.instruction()
-        return isinstance(instruction, Await) and instruction.baton not in self.batons
+        best: _Runner | None = None
+        asleep: list[str] = []
+        for runner in self.runners:
+            instruction = runner.instruction()
+            if instruction is None:
+                continue
+            if isinstance(instruction, Await) and instruction.baton not in self.batons:
+                asleep.append(f"`{runner.thread.name}`")
+            elif best is None or runner.now_ns < best.now_ns:
+                best = runner
+        if best is None and asleep:
+            raise ProgramError(f"every thread awaits a baton that nobody signals: {', '.join(asleep)}")
+        return best
 
     def _step(self, runner: _Runner, instruction: Instruction) -> None:
         if isinstance(instruction, Launch):
@@ -213,19 +224,41 @@ class _Machine:
     def _synchronise(self, runner: _Runner, instruction: Synchronize | RecordEvent | WaitEvent) -> None:
         begin = runner.now_ns
         end = begin + instruction.host_ns
+        synced: Synced | None = None
         if isinstance(instruction, RecordEvent):
-            self.events[instruction.event] = self._stream(instruction.stream).end_ns
-        elif isinstance(instruction, WaitEvent):
-            stream = self._stream(instruction.stream)
-            stream.event_floor_ns = max(stream.event_floor_ns, self.events.get(instruction.event, LONG_AGO))
+            number = instruction.stream
+            self.events[instruction.event] = _Event(self._stream(number).end_ns, number, self.correlation)
         else:
-            numbers = sorted(self.streams) if instruction.stream is None else [instruction.stream]
-            waited_for = max((self._stream(number).end_ns for number in numbers), default=LONG_AGO)
-            if waited_for > begin:
-                end = max(end, waited_for + instruction.tail_ns)
-        self._record(runner, instruction.call, (begin, end), end - begin - instruction.host_ns, instruction.args)
+            event = self.events.get(instruction.event or "", _Event())
+            synced = Synced(
+                stream=instruction.stream, event=instruction.event, event_stream=event.stream, record=event.record
+            )
+            if isinstance(instruction, WaitEvent):
+                stream = self._stream(instruction.stream)
+                stream.event_floor_ns = max(stream.event_floor_ns, event.end_ns)
+            else:
+                waited_for = self._waited_for(instruction, event)
+                if waited_for > begin:
+                    end = max(end, waited_for + instruction.tail_ns)
+        waited = end - begin - instruction.host_ns
+        self._record(runner, instruction.call, (begin, end), waited, instruction.args, synced)
 
-    def _record(self, runner: _Runner, name: str, interval: tuple[int, int], waited: int, args: Args) -> None:
+    def _waited_for(self, instruction: Synchronize, event: _Event) -> int:
+        """When that ends for which a host thread waits."""
+        if instruction.event is not None:
+            return event.end_ns
+        numbers = sorted(self.streams) if instruction.stream is None else [instruction.stream]
+        return max((self._stream(number).end_ns for number in numbers), default=LONG_AGO)
+
+    def _record(
+        self,
+        runner: _Runner,
+        name: str,
+        interval: tuple[int, int],
+        waited: int,
+        args: Args,
+        synced: Synced | None = None,
+    ) -> None:
         self.calls.append(
             Call(
                 correlation=self.correlation,
@@ -236,6 +269,7 @@ class _Machine:
                 end_ns=interval[1],
                 waited_ns=waited,
                 args=args,
+                synced=synced,
             )
         )
         self.correlation += 1

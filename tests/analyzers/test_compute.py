@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from rooftrace.analyzers import compute
@@ -12,7 +13,11 @@ from tests.support.trace_builder import TraceBuilder
 
 
 def analysed(builder, platform="h100-sxm"):
-    return compute.analyze(workload_of(builder, platform))
+    """Summary and findings of each analyzer."""
+    return {
+        name: (summary, [draft.finding for draft in drafts])
+        for name, (summary, drafts) in compute.analyze(workload_of(builder, platform)).items()
+    }
 
 
 def findings_of(builder, analyzer="gemm", platform="h100-sxm"):
@@ -82,7 +87,7 @@ def test_findings_are_numbered_by_score_and_members_by_gap():
     program.call("aten::mm", NVJET, 100, **product(2000, 2000, 2000))
     program.call("aten::mm", NVJET, 150, **product(2048, 2048, 2048))
     workload = workload_of(program)
-    findings = compute.analyze(workload)["gemm"][1]
+    findings = [draft.finding for draft in compute.analyze(workload)["gemm"][1]]
 
     assert [finding.id for finding in findings] == ["gemm.F1", "gemm.F2"]
     by_id = dict(zip(workload.op_ids, workload.groups, strict=True))
@@ -123,7 +128,7 @@ def test_what_was_launched_before_the_window_is_in_no_finding():
     builder.op("aten::mm", 60, 5, **product(2000, 2000, 2000))
     builder.kernel(NVJET, ts=100, dur=50, correlation=builder.launch(ts=61))
     workload = workload_of(builder)
-    findings = compute.analyze(workload)["gemm"][1]
+    findings = [draft.finding for draft in compute.analyze(workload)["gemm"][1]]
 
     (member,) = [member for finding in findings for member in finding.members]
     assert workload.groups[workload.op_ids.index(member)].name == "aten::mm"
@@ -271,3 +276,70 @@ def test_a_trace_without_kernels_has_no_results():
     builder.op("aten::mm", 0, 5)
 
     assert analysed(builder) == {}
+
+
+def edits_of(builder, analyzer="gemm", claimed=None):
+    """(summed savings by kernel name in ns, bound in ns) of each finding."""
+    workload = workload_of(builder)
+    names, activities = workload.trace.names, workload.activities
+    chosen = None if claimed is None else np.array([names[code] in claimed for code in activities.name.tolist()])
+    found = []
+    for draft in compute.analyze(workload, chosen)[analyzer][1]:
+        saved: dict[str, int] = {}
+        for at, ns in zip(draft.edit.activities.tolist(), draft.edit.saved_ns.tolist(), strict=True):
+            name = names[activities.name[at]]
+            saved[name] = saved.get(name, 0) + ns
+        found.append((saved, draft.most_ns))
+    return found
+
+
+def test_the_edit_brings_every_instance_to_its_floor():
+    # 2,000^3 in bf16: floor 20,138 ns. 80 - 20.138 and 60 - 20.138; an instance below its floor gives nothing
+    program = Program()
+    for dur in (80, 60, 20):
+        program.call("aten::mm", NVJET, dur, **product(2000, 2000, 2000))
+
+    assert edits_of(program) == [({NVJET: 59_862 + 39_862}, 99_724)]
+
+
+def test_the_kernels_of_an_instance_give_in_proportion_to_their_time():
+    # 60 + 20 µs one after the other: a gap of 80,000 - 20,138 = 59,862, three quarters of it from the first:
+    # 60,000 * 0.748275 = 44,896.5 and 20,000 * 0.748275 = 14,965.5, both rounded down
+    builder = TraceBuilder()
+    builder.op("aten::mm", 0, 9, **product(2000, 2000, 2000))
+    for name, ts, dur in ((NVJET, 20, 60), (CUTLASS, 80, 20)):
+        builder.kernel(name, ts=ts, dur=dur, correlation=builder.launch(ts=1))
+
+    assert edits_of(builder) == [({NVJET: 44_896, CUTLASS: 14_965}, 59_861)]
+
+
+def test_what_cannot_be_rated_gives_all_its_time():
+    program = Program()
+    program.call("aten::mm", NVJET, 30)
+    program.call("aten::mm", CUTLASS, 20)
+
+    assert edits_of(program) == [({NVJET: 30_000, CUTLASS: 20_000}, 50_000)]
+
+
+def test_kernels_that_run_at_once_save_no_more_than_the_time_in_which_one_of_them_runs():
+    # Two without a rating: 0 to 30 and 10 to 40 on two streams
+    builder = TraceBuilder()
+    builder.op("aten::mm", 0, 3)
+    builder.kernel(NVJET, ts=5, dur=30, correlation=builder.launch(ts=1))
+    builder.op("aten::mm", 3, 3)
+    builder.kernel(NVJET, ts=15, dur=30, stream=8, correlation=builder.launch(ts=4))
+
+    assert edits_of(builder) == [({NVJET: 60_000}, 40_000)]
+
+
+def test_what_a_fusion_claims_is_left_to_it():
+    program = Program()
+    program.call("aten::mm", NVJET, 30)
+    program.call("aten::mm", CUTLASS, 20)
+    workload = workload_of(program)
+    claimed = np.array([True, False])
+    (draft,) = compute.analyze(workload, claimed)["gemm"][1]
+
+    assert edits_of(program, claimed={NVJET}) == [({CUTLASS: 20_000}, 20_000)]
+    assert draft.finding.evidence["claimed_by_fusion_ms"] == 0.03
+    assert draft.finding.score.mid == 40.0  # 20 of 50

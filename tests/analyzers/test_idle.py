@@ -1,4 +1,4 @@
-"""Findings about idle devices. Times are µs in the drawings."""
+"""Findings about idle devices, one a cause. Times are µs in the drawings."""
 
 from __future__ import annotations
 
@@ -6,111 +6,287 @@ import pytest
 
 from rooftrace.analyzers import idle
 from rooftrace.contracts.base import Score
-from tests.analyzers.workloads import Program, workload_of
+from tests.analyzers.workloads import workload_of
+from tests.causes.runs import Run
 from tests.patterns import fields
 from tests.support.trace_builder import TraceBuilder
 
 
-def findings_of(builder):
+def drafts_of(builder):
     return idle.analyze(workload_of(builder))[1]
 
 
-def evidence_of(builder):
-    (finding,) = findings_of(builder)
-    return finding.evidence
+def evidence_of(builder, number=0):
+    return drafts_of(builder)[number].finding.evidence
 
 
-def test_a_finding_describes_the_gaps_of_its_device():
-    #            0    20   40   60   80   100  ...  2000  2100
-    # mm        [L]       [L]                       [L]
-    # kernels        [-a--]    [-b--]                   [-c-]
-    # gaps                [20 ]      [ 1,900                ]
-    builder = TraceBuilder()
-    for name, launch, start, dur in (("a", 0, 20, 20), ("b", 40, 60, 20), ("c", 1970, 1980, 60)):
-        builder.op(f"aten::op_{name}", launch, 9)
-        builder.kernel(name, ts=start, dur=dur, correlation=builder.launch(ts=launch + 1))
-    summary, (finding,) = idle.analyze(workload_of(builder))
-    evidence = finding.evidence
+def waiting_for_data():
+    """95 ms of data between two kernels of 5 ms; allocations of 2 ms leave gaps of 1 ms between five more."""
+    #          0   5       100   104   106   … ms
+    # host     [k] [data  ][k] [malloc][k]
+    # kernels  [--]        [--]        [--]
+    run = Run()
+    run.python("train.py(1): main", 0, 150_000)
+    run.run(at=0, dur=5000)
+    run.annotation("enumerate(DataLoader)#_MultiIter.__next__", 5010, 95_000)
+    run.python("data.py(9): read", 6000, 90_000)
+    at = 100_020
+    for _ in range(6):
+        run.run(at=at, dur=5000)
+        run.launch("cudaMalloc", ts=at + 4000, dur=2000)
+        at += 6000
+    return run
 
-    # span 20 to 2,040: 2,020; busy 100; idle 20 + 1,900
-    assert (finding.id, finding.tier, finding.category, finding.kind) == ("idle.F1", "system", "idle", "upper_bound")
-    assert (evidence["device"], evidence["idle_ms"], evidence["idle_pct"], evidence["busy_pct"]) == (
-        0,
-        1.92,
-        95.05,
-        4.95,
+
+def test_every_cause_of_a_device_has_a_finding_the_largest_first():
+    first, second = drafts_of(waiting_for_data())
+
+    assert (first.finding.id, first.finding.subject) == ("idle.F1", "device 0 idle: waits for data")
+    assert (second.finding.id, second.finding.subject) == ("idle.F2", "device 0 idle: allocator calls")
+    assert (first.finding.tier, first.finding.category, first.finding.kind) == ("system", "idle", "measured")
+    evidence = first.finding.evidence
+    # busy 7 * 5,000; span 5 to 135,025; gaps 95,020 and five of 1,000
+    assert (evidence["cause"], evidence["idle_ms"], evidence["all_idle_ms"]) == (
+        "data_loading",
+        95.02,
+        100.02,
     )
-    assert (evidence["gaps_count"], evidence["median_gap_us"], evidence["max_gap_ms"]) == (2, 960.0, 1.9)
-    assert (evidence["top_gap_before"], evidence["top_gap_after"], evidence["top_gap_op"]) == ("b", "c", "aten::op_c")
-    assert (evidence["gaps_over_1ms_count"], evidence["gaps_over_1ms_pct"]) == (1, 98.96)  # 1,900 of 1,920
-    assert evidence["short_gaps_pct"] == 0.0  # a gap of exactly 20 µs is not short
-    assert (evidence["kernels_count"], evidence["mean_kernel_us"]) == (3, 33.333)
-    assert evidence["launches_per_ms"] == 1.49  # 3 in 2.02 ms
-    assert finding.score == Score(low=95.05, mid=95.05, high=95.05)
-    assert summary == {"time_ms": 1.92, "time_share_pct": 95.05}
+    assert (evidence["idle_pct"], evidence["all_idle_pct"], evidence["busy_pct"]) == (70.37, 74.08, 25.92)
+    assert (evidence["gaps_count"], evidence["max_gap_ms"], evidence["gaps_over_1ms_pct"]) == (
+        1,
+        95.02,
+        100.0,
+    )
+    assert evidence["frame"] == "data.py(9): read"
+    assert evidence["top_gap_annotation"] == "enumerate(DataLoader)#_MultiIter.__next__"
+    assert first.finding.members == ["gap:0:5005000"]
+    assert first.finding.score == Score(low=52.78, mid=61.58, high=70.37)  # 75, 87.5 and 100 % of 70.37
 
 
-@pytest.mark.parametrize(("gap", "count"), [(3.0, 0), (3.2, 1)])
-def test_less_than_three_per_cent_of_idle_is_no_finding(gap, count):
-    # 100 µs of kernels: 3.0 of 103.0 is 2.91 %, 3.2 of 103.2 is 3.10 %
-    program = Program()
-    program.call("aten::mm", "a", 50)
-    program.call("aten::mm", "b", 50, gap=gap)
+def test_a_finding_names_call_and_op_with_most_of_its_time():
+    evidence = evidence_of(waiting_for_data(), 1)
 
-    assert len(findings_of(program)) == count
+    assert (evidence["call"], evidence["call_pct"]) == ("cudaMalloc", 100.0)
+    assert (evidence["gaps_count"], evidence["median_gap_us"]) == (5, 1000.0)
 
 
-def test_every_device_that_idles_has_a_finding_the_idlest_first_and_shares_are_of_all_devices():
-    # device 0: 100 busy of 200; device 1: 100 of 400; device 2: always busy, 200
-    builder = TraceBuilder()
-    for device, ends in ((0, (0, 150)), (1, (0, 350)), (2, (0, 50, 100, 150))):
-        for ts in ends:
-            builder.kernel("k", ts=ts, dur=50, device=device)
-    findings = findings_of(builder)
+def test_removing_data_loading_cuts_the_loading_and_nothing_else():
+    draft = drafts_of(waiting_for_data())[0]
+    (cut,) = draft.edit.host
 
-    assert [(f.id, f.evidence["device"], f.evidence["idle_pct"]) for f in findings] == [
-        ("idle.F1", 1, 75.0),
-        ("idle.F2", 0, 50.0),
-    ]
-    assert [f.score.mid for f in findings] == [37.5, 12.5]  # 300 and 100 of 200 + 400 + 200
+    assert list(zip(cut.start.tolist(), cut.end.tolist(), strict=True)) == [(5_010_000, 100_010_000)]
+    assert not draft.edit.unblocked.size
+    assert draft.most_ns == 100_020_000  # all idle time of the device
+
+
+def test_removing_allocations_cuts_each_of_them():
+    (cut,) = drafts_of(waiting_for_data())[1].edit.host
+
+    assert cut.start.size == 5  # the sixth leads to no gap
+    assert (cut.end - cut.start).tolist() == [2_000_000] * 5
+
+
+@pytest.mark.parametrize(("gap", "count"), [(15.0, 0), (16.0, 1)])
+def test_little_idle_time_is_a_finding_from_three_per_cent_in_one_cause(gap, count):
+    # 500 µs of kernels; 15 of 515 are 2.91 %, 16 of 516 are 3.10 %
+    run = Run()
+    run.run(at=0, dur=250)
+    run.run(at=10, start=255 + gap, dur=250)
+
+    assert len(drafts_of(run)) == count
+
+
+def test_of_much_idle_time_every_cause_of_one_per_cent_is_told():
+    # 1,000 µs of kernels, 200 before a late launch (launch-bound or not), 15 between queued kernels: 1.2 %
+    run = Run()
+    run.run(at=0, dur=500)
+    run.run(at=10, start=520, dur=250)
+    run.run(at=965, start=970, dur=250)
+
+    assert [draft.finding.evidence["cause"] for draft in drafts_of(run)] == ["host_code", "device"]
+
+
+def test_what_nobody_can_explain_is_summed_and_no_finding():
+    run = Run()
+    run.kernel("carried", ts=0, dur=10)
+    run.kernel("carried", ts=100, dur=10)
+    run.run(at=150)
+    run.kernel("lost", ts=400, dur=10)
+    summary, drafts = idle.analyze(workload_of(run))
+
+    assert (summary["before_window_ms"], summary["unknown_ms"]) == (0.09, 0.235)  # 10 to 100, 165 to 400
+    assert summary["unknown_because"] == "no launch recorded"
+    assert [draft.finding.evidence["cause"] for draft in drafts] == ["launch_bound"]
+
+
+def test_gaps_between_queued_kernels_are_an_upper_bound_without_an_edit():
+    run = Run()
+    run.run(at=0, dur=100)
+    run.run(at=10, start=205, dur=100)
+    (draft,) = drafts_of(run)
+
+    assert (draft.finding.kind, draft.finding.evidence["cause"]) == ("upper_bound", "device")
+    assert draft.finding.score == Score(low=33.33, mid=33.33, high=33.33)  # 100 of 300
+    assert (draft.edit.host, draft.edit.unblocked.size) == ((), 0)
+
+
+def synchronising(reads=3, op="aten::item", host=60):
+    """Steps of one kernel of 200 µs, after each of which the host reads a value back and launches again."""
+    #          0         200    260
+    # host     [k][item    ]    [k]
+    # kernels   [---k-----]       [---k-----]
+    run = Run()
+    at = 0
+    for _ in range(reads):
+        run.run(at=at, dur=200)
+        run.python("train.py(7): log", at + 10, 205)
+        run.op(op, at + 11, 203)
+        run.op("aten::_local_scalar_dense", at + 12, 201)
+        run.launch("cudaStreamSynchronize", ts=at + 13, dur=199)
+        at += 210 + host
+    run.run(at=at, dur=200)
+    return run
+
+
+def test_blocking_calls_that_drain_the_queue_are_unblocked():
+    (draft,) = drafts_of(synchronising())
+    evidence = draft.finding.evidence
+
+    assert (evidence["cause"], evidence["gaps_count"], evidence["idle_ms"]) == (
+        "synchronisation",
+        3,
+        0.21,
+    )  # 3 * 70
+    assert (evidence["sync_op"], evidence["sync_class"]) == ("aten::item", "read")
+    assert evidence["call"] == "cudaStreamSynchronize"
+    assert (evidence["frame"], evidence["waits_count"]) == ("train.py(7): log", 3)
+    assert evidence["blocked_ms"] == 0.576  # three times from 13 to 205
+    assert draft.edit.unblocked.tolist() == [0, 1, 2]
+    assert draft.edit.host == ()
+
+
+def test_an_op_that_blocks_is_told_even_where_no_gap_follows():
+    # the host reads back while other work is queued on a second stream: the device never idles
+    run = Run()
+    run.run(at=0, dur=1000, stream=9)
+    run.run(at=10, dur=400)
+    run.op("aten::nonzero", 20, 405)
+    run.launch("cudaStreamSynchronize", ts=22, dur=400)
+    run.run(at=440, dur=100)
+    (draft,) = drafts_of(run)
+    evidence = draft.finding.evidence
+
+    assert draft.finding.subject == "host blocked in aten::nonzero"
+    assert (evidence["inventory"], evidence["idle_ms"], evidence["blocked_ms"]) == (
+        True,
+        0.0,
+        0.393,
+    )  # 22 to 415
+    assert draft.finding.members == []
+
+
+def test_an_op_that_a_finding_tells_already_is_not_told_twice():
+    assert len(drafts_of(synchronising())) == 1
+
+
+def test_the_ops_that_block_longest_stand_in_the_summary():
+    summary, _ = idle.analyze(workload_of(synchronising()))
+
+    assert (summary["sync1_op"], summary["sync1_waits_count"]) == ("aten::item", 3)
+    assert summary["synchronisation_ms"] == 0.21
+
+
+def dispatching(names, gap=40, repeats=1):
+    """Kernels of 5 µs, each launched `gap` µs after the one before by an op of that length."""
+    run = Run()
+    at = 0
+    for name in names * repeats:
+        run.op("aten::mm", at - gap + 6, gap - 2)
+        run.run(name, at=at, dur=5, op=None)
+        at += gap
+    return run
+
+
+def test_a_slow_host_without_repetition_loses_its_dispatch_time_but_for_one_launch():
+    (draft,) = drafts_of(dispatching([f"k{n}" for n in range(5)]))
+    evidence = draft.finding.evidence
+    (cut,) = draft.edit.host
+
+    assert (evidence["cause"], evidence["graph_candidate"]) == ("launch_bound", False)
+    assert (evidence["gaps_count"], evidence["median_gap_us"], evidence["us_per_launch"]) == (4, 35.0, 40.0)
+    # each gap: 10 µs after a launch to the return of the next one, 42; of the first only up to its begin, 40
+    assert (cut.end - cut.start).tolist() == [30_000, 32_000, 32_000, 32_000]
+
+
+def test_launches_that_repeat_become_one_launch_a_sequence():
+    names = [f"k{n}" for n in range(10)]
+    (draft,) = drafts_of(dispatching(names, repeats=3))
+    evidence = draft.finding.evidence
+    (cut,) = draft.edit.host
+
+    assert evidence["graph_candidate"] is True
+    assert (evidence["repeats_count"], evidence["launches_per_sequence"]) == (3, 10)
+    assert evidence["graph_idle_pct"] == 100.0
+    # a sequence: from the begin of its first call to the return of its tenth, 9 * 40 + 2, less a call of 2
+    assert (cut.end - cut.start).tolist() == [360_000] * 3
+
+
+def test_a_blocking_call_inside_keeps_launches_from_being_a_sequence():
+    run = dispatching([f"k{n}" for n in range(10)], repeats=3)
+    for at in range(0, 1200, 160):
+        run.launch("cudaStreamSynchronize", ts=at + 3, dur=6)
+
+    assert evidence_of(run)["graph_candidate"] is False
+
+
+def test_time_without_an_op_is_python_and_its_module_is_named():
+    run = Run()
+    for at in range(0, 400, 40):
+        run.python("nn.Module: Linear_0", at - 20, 30)
+        run.run(f"k{at}", at=at, dur=5)
+
+    evidence = evidence_of(run)
+    # 32 µs of the host's time precede the end of each launch, in 2 of which the op is open
+    assert evidence["python_pct"] == 93.75
+    assert evidence["python_module"] == "Linear"
+
+
+def test_every_device_that_idles_has_findings_of_its_own():
+    run = Run()
+    for device in (0, 1):
+        run.run(at=device, dur=100, device=device)
+        run.run(at=500 + 200 * device, dur=100, device=device)
+
+    found = [(draft.finding.id, draft.finding.evidence["device"]) for draft in drafts_of(run)]
+    assert found == [("idle.F1", 1), ("idle.F2", 0)]
 
 
 def starting(delays, *, warm=40):
-    """Kernels that start so many µs after their launches; `warm` ones begin with a latency of 5 µs."""
-    builder = TraceBuilder()
-    at = 0.0
-    for delay in (*[5.0] * warm, *delays):
-        builder.op("aten::mm", at, 4)
-        builder.kernel("k", ts=at + 1 + delay, dur=1, correlation=builder.launch(ts=at + 1))
-        at += 1000
-    return builder
+    """Kernels that start so many µs after their launches; each found an empty queue."""
+    run = Run()
+    for number, delay in enumerate((*[5.0] * warm, *delays)):
+        run.run(at=1000.0 * number, start=1000.0 * number + delay, dur=1)
+    return run
 
 
-@pytest.mark.parametrize(
-    ("builder", "share", "host_bound"),
-    [
-        pytest.param(starting([]), 100.0, True, id="each starts as soon as a launch allows"),
-        pytest.param(starting([10.0] * 10), 100.0, True, id="twice the usual latency is still at once"),
-        pytest.param(starting([10.1] * 10), 80.0, True, id="more is a wait: 40 of 50"),
-        pytest.param(starting([50.0] * 40), 50.0, False, id="exactly half is not host-bound"),
-        pytest.param(starting([50.0] * 60), 40.0, False, id="most wait in the queue"),
-    ],
-)
-def test_a_device_is_host_bound_if_most_kernels_found_an_empty_queue(builder, share, host_bound):
-    evidence = evidence_of(builder)
+def test_launch_latency_is_told_of_launches_that_found_an_empty_queue():
+    evidence = evidence_of(starting([25.0] * 10))
 
-    assert (evidence["empty_queue_pct"], evidence["host_bound"]) == (share, host_bound)
-    assert ("host_bound_launches" in findings_of(builder)[0].patterns) is host_bound
+    assert (evidence["empty_queue_pct"], evidence["host_bound"]) == (100.0, True)
+    assert (evidence["launch_latency_p10_us"], evidence["launch_latency_us"]) == (5.0, 5.0)
+    assert evidence["launch_latency_p90_us"] == 25.0
+    assert (evidence["queue_depth_median"], evidence["queue_depth_max"]) == (1.0, 1)
 
 
-def test_graph_kernels_and_copies_tell_nothing_of_the_queue():
-    builder = TraceBuilder()
-    graph = builder.launch("cudaGraphLaunch", ts=0)
-    for ts in (5, 50, 100):
-        builder.kernel("k", ts=ts, dur=1, correlation=graph)
-    builder.memcpy("HtoD", ts=200, dur=1, correlation=builder.launch("cudaMemcpyAsync", ts=150))
+def test_a_queue_that_fills_is_deep_and_the_device_not_host_bound():
+    #          0 1 2 3 4 … launches a µs apart, kernels of 100 µs with 20 between them
+    run = Run()
+    for number in range(10):
+        run.run(at=number, start=5 + 120 * number, dur=100)
+    evidence = evidence_of(run)
 
-    assert not {"empty_queue_pct", "host_bound"} & set(evidence_of(builder))
+    assert (evidence["empty_queue_pct"], evidence["host_bound"]) == (10.0, False)  # the first of ten
+    assert evidence["queue_depth_max"] == 9  # the first has begun when the tenth is launched
 
 
 def test_gaps_between_steps_and_within_them_are_told_apart():
@@ -127,46 +303,24 @@ def test_gaps_between_steps_and_within_them_are_told_apart():
     assert evidence_of(builder)["in_step_pct"] == 32.0  # 8 of 25
 
 
-def test_the_op_after_a_gap_may_be_unknown():
-    builder = TraceBuilder()
-    for ts in (0, 100):
-        builder.kernel("k", ts=ts, dur=5)
-
-    assert evidence_of(builder)["top_gap_op"] == "none recorded"
-
-
-def test_a_device_whose_kernels_have_no_durations_idles_and_is_described():
-    builder = TraceBuilder()
-    for ts in (0, 40, 100):
-        builder.kernel("k", ts=ts, dur=0)
-    evidence = evidence_of(builder)
-
-    assert (evidence["idle_pct"], evidence["gaps_count"], evidence["max_gap_ms"]) == (100.0, 2, 0.06)
-
-
-def test_a_device_that_only_copies_has_no_mean_kernel():
-    builder = TraceBuilder()
-    for ts in (0, 100):
-        builder.memcpy("HtoD", ts=ts, dur=5)
-    evidence = evidence_of(builder)
-
-    assert evidence["kernels_count"] == 0
-    assert "mean_kernel_us" not in evidence
-
-
 @pytest.mark.parametrize(
-    ("launches", "promised"),
+    ("builder", "promised"),
     [
-        pytest.param(True, fields.IDLE | fields.IDLE_OPTIONAL, id="with launches"),
-        pytest.param(False, fields.IDLE | {"mean_kernel_us"}, id="without"),
+        (
+            waiting_for_data(),
+            fields.IDLE | fields.GAPS | fields.LATENCY | {"mean_kernel_us", "empty_queue_pct"},
+        ),
+        (dispatching(["a", "b", "c"]), fields.IDLE | fields.GAPS | fields.PACE),
+        (dispatching([f"k{n}" for n in range(10)], repeats=3), fields.IDLE | fields.GAPS | fields.GRAPH),
+        (synchronising(), fields.IDLE | fields.GAPS | fields.SYNC),
     ],
+    ids=["data", "dispatch", "repetition", "synchronisation"],
 )
-def test_every_field_that_patterns_rely_on_is_there(launches, promised):
-    builder = TraceBuilder()
-    for ts in (5, 100):
-        builder.kernel("k", ts=ts, dur=5, correlation=builder.launch(ts=ts - 5) if launches else None)
+def test_every_field_that_patterns_rely_on_is_there(builder, promised):
+    evidence = evidence_of(builder)
 
-    assert promised <= set(evidence_of(builder))
+    assert promised <= set(evidence)
+    assert set(evidence) <= fields.IDLE | fields.IDLE_OPTIONAL
 
 
 def test_a_trace_without_devices_has_no_findings():
@@ -174,3 +328,80 @@ def test_a_trace_without_devices_has_no_findings():
     builder.op("aten::mm", 0, 5)
 
     assert idle.analyze(workload_of(builder)) == ({"time_ms": 0.0, "time_share_pct": 0.0}, [])
+
+
+def test_a_device_that_only_copies_is_described_without_kernels():
+    builder = TraceBuilder()
+    for ts in (0, 100):
+        launch = builder.launch("cudaMemcpyAsync", ts=ts)
+        builder.memcpy("DtoD", ts=ts + 5, dur=5, correlation=launch)
+    evidence = evidence_of(builder)
+
+    assert evidence["kernels_count"] == 0
+    assert not {"mean_kernel_us", "empty_queue_pct", "launch_latency_us"} & set(evidence)
+
+
+@pytest.mark.parametrize(
+    ("op", "inner", "named", "kind"),
+    [
+        ("aten::is_nonzero", "aten::item", "aten::is_nonzero", "read"),
+        ("aten::index", "aten::nonzero", "aten::index", "shape"),
+        ("aten::embedding_bag", "aten::nonzero", "aten::nonzero", "shape"),
+        ("aten::linear", "aten::linalg_inv_ex", "aten::linalg_inv_ex", "op"),
+        ("aten::to", "aten::copy_", "aten::to", "op"),
+    ],
+    ids=["read in read", "mask", "known in other", "other in other", "copy of unknown direction"],
+)
+def test_a_blocking_call_is_told_by_the_outermost_op_that_is_known_to_block(op, inner, named, kind):
+    run = Run()
+    run.run(at=0, dur=400)
+    run.op(op, 20, 405)
+    run.op(inner, 21, 403)
+    run.launch("cudaStreamSynchronize", ts=22, dur=400)
+    run.run(at=480, dur=100)
+    evidence = evidence_of(run)
+
+    assert (evidence["sync_op"], evidence["sync_class"]) == (named, kind)
+
+
+@pytest.mark.parametrize(("direction", "op"), [("HtoD", None), ("DtoH", "aten::copy_")])
+def test_blocking_copies_are_told_apart_by_direction(direction, op):
+    run = Run()
+    run.run(at=0, dur=400)
+    if op:
+        run.op(op, 20, 440)
+    launch = run.launch("cudaMemcpyAsync", ts=22, dur=430)
+    run.memcpy(direction, ts=410, dur=40, correlation=launch)
+    run.run(at=540, dur=100)
+    evidence = evidence_of(run)
+
+    assert (evidence["sync_class"], evidence["copy_direction"]) == ("copy", direction)
+    assert evidence["blocking_copy"] is True
+
+
+def test_the_allocators_waits_are_no_blocking_calls_of_an_op():
+    run = Run()
+    run.run(at=0, dur=400)
+    run.op("aten::empty", 20, 420)
+    run.launch("cudaFree", ts=22, dur=415)
+    run.run(at=450, dur=100)
+    (draft,) = drafts_of(run)
+
+    assert draft.finding.evidence["cause"] == "memory_management"
+    assert draft.edit.host
+    assert not draft.edit.unblocked.size
+
+
+def test_host_code_inside_an_op_is_told_from_host_code_between_ops():
+    #          0        5        15 ms
+    # host     [k] [sort]  [k]        [k]
+    # gaps         [4,990 ]   [9,990 ]   µs
+    run = Run()
+    run.run(at=0)
+    run.op("aten::sort", 20, 4900)
+    run.run(at=5000)
+    run.run(at=15_000)
+    evidence = evidence_of(run)
+
+    assert (evidence["cause"], evidence["call"]) == ("host_code", "aten::sort")
+    assert evidence["stalled_pct"] == 33.31  # 4,990 of 14,980

@@ -42,5 +42,6 @@ def test_kernels_that_overlap_can_save_no_more_than_the_time_in_which_any_of_the
     workload = workload_of(builder)
 
     assert covered_ns(workload, workload.groups) == 100_000
-    (finding,) = compute.analyze(workload)["gemm"][1]
+    (draft,) = compute.analyze(workload)["gemm"][1]
+    finding = draft.finding
     assert (finding.score.low, finding.score.high, finding.gpu_time_score) == (100.0, 100.0, 100.0)

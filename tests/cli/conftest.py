@@ -75,7 +75,9 @@ def example_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from rooftrace.workflow import analyze
 
     folder = tmp_path_factory.mktemp("example") / "run"
-    analyze(EXAMPLE, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROOFTRACE_COMPILED_TEMPLATES", str(folder.parent / "cache"))
+        analyze(EXAMPLE, folder)
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 
@@ -9,15 +10,24 @@ import pytest
 
 from rooftrace.cli.parser import COMMANDS
 from tests.cli.conftest import ROOT
+from tests.workflow.prose import prepared_run, prose_for
 
 NAMES = [command.name for command in COMMANDS]
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
 
 
-def example_of(command, example_run, tmp_path) -> list[str]:
-    """The words of the example; a run it reads is the example's, one it writes a new one."""
-    run = tmp_path / "run" if "-o RUN" in command.example else example_run
-    return [str(run) if word == "RUN" else word for word in shlex.split(command.example)]
+@pytest.fixture
+def example_of(example_run, tmp_path, monkeypatch):
+    """The words of an example; a run it reads is the example's, one it writes or changes a new one."""
+
+    def words(command) -> list[str]:
+        run = tmp_path / "run" if "-o RUN" in command.example else example_run
+        if command.name in ("next", "submit", "report"):
+            run = prepared_run(tmp_path)
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(prose_for("gemm.F1").encode())))
+        return [str(run) if word == "RUN" else word for word in shlex.split(command.example)]
+
+    return words
 
 
 def test_help_names_every_command_and_exit_code(call):
@@ -46,20 +56,20 @@ def test_help_of_a_command(call, command):
 
 
 @by_name
-def test_the_example_of_the_help_runs(call, command, example_run, tmp_path, monkeypatch):
+def test_the_example_of_the_help_runs(call, command, example_of, monkeypatch):
     monkeypatch.chdir(ROOT)
 
-    outcome = call(*example_of(command, example_run, tmp_path))
+    outcome = call(*example_of(command))
 
     assert outcome.code == 0
     assert (outcome.out == "") == (command.name == "check")
 
 
 @by_name
-def test_the_example_with_json_prints_json(call, command, example_run, tmp_path, monkeypatch):
+def test_the_example_with_json_prints_json(call, command, example_of, monkeypatch):
     monkeypatch.chdir(ROOT)
 
-    outcome = call(*example_of(command, example_run, tmp_path), "--json")
+    outcome = call(*example_of(command), "--json")
 
     assert outcome.code == 0
     assert json.loads(outcome.out)
@@ -119,8 +129,9 @@ def test_a_quick_command_loads_nothing_heavy(start, example_run, arguments, heav
     """What a command loads is most of the time it takes."""
     code = "import sys, rooftrace.cli; rooftrace.cli.main(sys.argv[1:]); print('loaded', *sorted(sys.modules))"
     run = [] if arguments == ["--help"] else [str(example_run)]
+    cache = {"ROOFTRACE_COMPILED_TEMPLATES": str(example_run.parent / "cache")}  # where `analyze` noted what it wrote
 
-    loaded = start(*arguments, *run, program=("-c", code)).out.split("loaded", 1)[1].split()
+    loaded = start(*arguments, *run, program=("-c", code), **cache).out.split("loaded", 1)[1].split()
 
     assert "rooftrace.cli" in loaded
     assert sorted(heavy & set(loaded)) == []

@@ -18,6 +18,7 @@ from rooftrace.contracts.ledger import DeviceLedger, LedgerParts
 from rooftrace.contracts.report import Coverage, ReportFile
 from rooftrace.errors import CheckFailed, InputError
 from rooftrace.pack import KNOWLEDGE
+from tests.contracts.written import WRITTEN
 
 PARTS = {
     "carry_in_ns": 0,
@@ -48,14 +49,16 @@ EXAMPLES = {
     "report": "report.json",
     "ledger": "evidence/ledger.json",
     "evidence": "evidence/gemm.json",
+    "replay": "evidence/replay.json",
 }
 KNOWN = {
+    "fusion_pattern": "fusion/rms_norm.json",
     "platform": "platforms/h100-sxm.json",
     "pattern": "patterns/gemm/default.json",
     "library": "libraries/cublas.json",
     "kernel_category": "kernel_categories/gemm.json",
 }
-ALL = (*EXAMPLES, *KNOWN, "calibrated_platform")
+ALL = (*EXAMPLES, *KNOWN, *WRITTEN, "calibrated_platform")
 # the pack holds no such file
 CALIBRATED = {
     "schema_version": "1.0",
@@ -86,8 +89,8 @@ def example(training):
     """Content of one file of each model, by the model's name."""
 
     def read(name: str) -> bytes:
-        if name == "calibrated_platform":
-            return json.dumps(CALIBRATED).encode()
+        if name in WRITTEN or name == "calibrated_platform":
+            return json.dumps(WRITTEN.get(name, CALIBRATED)).encode()
         return (training / EXAMPLES[name] if name in EXAMPLES else KNOWLEDGE / KNOWN[name]).read_bytes()
 
     return read
@@ -100,8 +103,8 @@ def test_an_artifact_read_and_written_again_is_the_same_bytes(name, training, ex
     assert store.to_json(store.read_artifact(path, MODELS[name])) == example(name)
 
 
-@pytest.mark.parametrize("name", [*KNOWN, "calibrated_platform"])
-def test_a_knowledge_file_survives_the_way_through_its_model(name, example):
+@pytest.mark.parametrize("name", [*KNOWN, *WRITTEN, "calibrated_platform"])
+def test_a_file_written_by_hand_survives_the_way_through_its_model(name, example):
     once = MODELS[name].model_validate_json(example(name))
 
     assert MODELS[name].model_validate_json(once.model_dump_json()) == once

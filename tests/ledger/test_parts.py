@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooftrace.ledger import device_ledgers
-from rooftrace.ledger.parts import Timeline, apportion
+from rooftrace.ledger.parts import GapCauses, Timeline, apportion
 
 COMPUTE, COMM, COPY = 0, 1, 2
 CATEGORIES = ("gemm", "memory", "reduction")
+CAUSES = ("device", "launch", "wait")
 PARTS = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 
 
-def timeline(*activities, device=0):
+def timeline(*activities, device=0, gaps=None):
     """Activities as (start, end, work, category, step, carried in), sorted by start like the package's own."""
     full = [tuple(a) + (COMPUTE, 0, 0, False)[len(a) - 2 :] for a in activities]
     start, end, work, category, step, carry_in = zip(*sorted(full, key=lambda a: a[0]), strict=True)
@@ -30,11 +32,22 @@ def timeline(*activities, device=0):
         category=np.array(category, dtype=np.int64),
         step=np.array(step, dtype=np.int64),
         carry_in=np.array(carry_in, dtype=bool),
+        gaps=None if gaps is None else caused(*gaps),
     )
 
 
-def ledger_of(*activities, steps=("only",), window_ns=None):
-    (ledger,) = device_ledgers([timeline(*activities)], CATEGORIES, steps, window_ns)
+def caused(*gaps):
+    """Gaps as (start, end, cause)."""
+    start, end, cause = zip(*gaps, strict=True) if gaps else ((), (), ())
+    return GapCauses(
+        start=np.array(start, dtype=np.int64),
+        end=np.array(end, dtype=np.int64),
+        cause=np.array(cause, dtype=np.uint8),
+    )
+
+
+def ledger_of(*activities, steps=("only",), window_ns=None, gaps=None):
+    (ledger,) = device_ledgers([timeline(*activities, gaps=gaps)], CATEGORIES, steps, window_ns, causes=CAUSES)
     return ledger
 
 
@@ -58,6 +71,38 @@ def test_compute_hides_communication_and_communication_hides_copies():
     assert ledger.total_comm_ns == 12
     assert ledger.total_copy_ns == 11
     assert ledger.idle_by_cause == {"unattributed": 6}
+
+
+def test_idle_time_is_divided_by_the_causes_of_its_gaps_and_the_rest_is_unattributed():
+    #           0    5    10   15   20   25   30
+    # kernels   [-A-]     [-B-]     [C]    [D]
+    # cause          wait      launch  none
+    ledger = ledger_of((0, 4), (10, 14), (20, 22), (27, 30), gaps=[(4, 10, 2), (14, 20, 1)])
+
+    assert ledger.idle_by_cause == {"launch": 6, "unattributed": 5, "wait": 6}  # 14 to 20, 22 to 27, 4 to 10
+
+
+def test_a_gap_across_a_step_bound_is_cut_there():
+    #            0    5    10   15   20
+    # step 0     [-A-]
+    # step 1                    [-B-]
+    # step 2                            [C]
+    # cause           launch         wait
+    ledger = ledger_of(
+        (0, 4, 0, 0, 0),
+        (15, 18, 0, 0, 1),
+        (23, 25, 0, 0, 2),
+        steps=("one", "two", "three"),
+        gaps=[(4, 15, 1), (18, 23, 2)],
+    )
+
+    assert ledger.idle_by_cause == {"launch": 11, "wait": 5}
+    assert [step.idle_by_cause for step in ledger.steps] == [{"launch": 11}, {"wait": 5}, {}]
+
+
+def test_a_device_without_idle_time_has_no_causes():
+    assert ledger_of((0, 5), (5, 9)).idle_by_cause == {}
+    assert ledger_of((0, 5), (5, 9), gaps=[]).idle_by_cause == {}
 
 
 def test_streams_that_run_at_once_count_once():
@@ -238,3 +283,22 @@ def test_a_ledger_equals_a_sweep_over_every_nanosecond(activities):
         position += step.span_ns
     assert position == high
     assert sum(ledger.compute_by_category.values()) == ledger.compute_ns
+
+
+@settings(deadline=None)
+@given(st.lists(ACTIVITY, min_size=1, max_size=9), st.lists(st.integers(0, 2), min_size=9, max_size=9))
+def test_causes_add_up_to_the_idle_time_of_the_device_and_of_each_step(activities, codes):
+    low, high = min(a[0] for a in activities), max(a[1] for a in activities)
+    busy = [ns for ns in range(low, high) if any(a[0] <= ns < a[1] for a in activities)]
+    edges = [low, *busy, high]
+    free = [(a + (a in busy), b) for a, b in pairwise(edges)]
+    gaps = [(a, b, codes[at]) for at, (a, b) in enumerate(pair for pair in free if pair[0] < pair[1])]
+
+    ledger = ledger_of(*activities, steps=("one", "two", "three"), gaps=gaps)
+
+    for part in (ledger, *ledger.steps):
+        assert sum(part.idle_by_cause.values()) == part.idle_ns
+        assert "unattributed" not in part.idle_by_cause
+    for code, name in enumerate(CAUSES):
+        expected = sum(b - a for a, b, cause in gaps if cause == code)
+        assert ledger.idle_by_cause.get(name, 0) == expected

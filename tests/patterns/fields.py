@@ -60,46 +60,126 @@ PRODUCT = frozenset({"m", "n", "k", "misaligned", "odd_dims", "batched"})
 SPELLED = frozenset({"precision"})
 UNRATED = frozenset({"unmodelled"})
 
+# Idle findings: always there; by cause; of blocking calls; of slow hosts; of launch sequences that repeat.
 IDLE = frozenset(
     {
         "device",
+        "cause",
+        "inventory",
+        "call",
+        "frame",
         "idle_ms",
         "idle_pct",
+        "all_idle_ms",
+        "all_idle_pct",
+        "kernels_count",
+        "launches_per_ms",
+        "stacks_recorded",
+        "shapes_recorded",
+    }
+)
+GAPS = frozenset(
+    {
+        "cause_share_pct",
         "busy_pct",
         "gaps_count",
         "median_gap_us",
         "max_gap_ms",
-        "top_gap_before",
-        "top_gap_after",
-        "top_gap_op",
-        "top_gap_annotation",
-        "top_gap_frame",
-        "data_loading",
-        "queued_pct",
         "gaps_over_1ms_count",
         "gaps_over_1ms_pct",
         "short_gaps_pct",
         "in_step_pct",
-        "kernels_count",
-        "launches_per_ms",
+        "top_gap_before",
+        "top_gap_after",
+        "top_gap_op",
+        "top_gap_frame",
+        "top_gap_annotation",
+        "call_pct",
+        "op",
+        "op_pct",
+        "frame_pct",
     }
 )
-# Idle findings of devices with kernels, and with launches.
-IDLE_OPTIONAL = frozenset({"mean_kernel_us", "empty_queue_pct", "host_bound"})
-
-COMMUNICATION = frozenset(
+SYNC = frozenset(
     {
-        "exposed_comm_ms",
-        "exposed_comm_pct",
-        "total_comm_ms",
-        "overlap_pct",
-        "collectives",
-        "top_collective",
-        "comm_kernels_count",
+        "sync_op",
+        "sync_class",
+        "copy_direction",
+        "waits_count",
+        "blocked_ms",
+        "blocked_pct",
+        "longest_wait_ms",
+        "blocking_copy",
+        "guessed_pct",
     }
 )
+PACE = frozenset({"ops_per_ms", "python_pct", "python_module", "graph_candidate"})
+GRAPH = frozenset({"graph_idle_pct", "repeats_count", "launches_per_sequence", "sequences_count"})
+LATENCY = frozenset({"launch_latency_p10_us", "launch_latency_us", "launch_latency_p90_us"})
+# Idle findings of devices with kernels, and with launches of their own; of runs with annotated steps.
+IDLE_OPTIONAL = (
+    GAPS
+    | SYNC
+    | PACE
+    | GRAPH
+    | LATENCY
+    | {
+        "mean_kernel_us",
+        "empty_queue_pct",
+        "host_bound",
+        "queue_depth_median",
+        "queue_depth_max",
+        "us_per_launch",
+        "stalled_pct",
+        "waits_per_step",
+    }
+)
+
+# Findings of multi_kernel: what each aspect always carries.
+ASKED = frozenset({"comm_op", "comm_calls", "comm_frame", "comm_phase", "gpu_vendor"})
+COMMUNICATION = ASKED | {
+    "aspect",
+    "collective",
+    "exposed_comm_ms",
+    "exposed_comm_pct",
+    "total_comm_ms",
+    "hidden_comm_ms",
+    "overlap_pct",
+    "collectives",
+    "top_collective",
+    "comm_kernels_count",
+    "hideable_ms",
+    "hideable_pct",
+    "uncovered_compute_ms",
+    "neighbours_ms",
+    "top_neighbour",
+    "top_neighbour_ms",
+    "neighbours",
+    "top_message_count",
+    "top_message_min_us",
+    "top_message_median_us",
+    "top_message_max_us",
+    "top_message_pct",
+}
+SMALL_COLLECTIVES = ASKED | {
+    "aspect",
+    "collective",
+    "collectives",
+    "time_ms",
+    "exposed_comm_ms",
+    "exposed_comm_pct",
+    "comm_kernels_count",
+    "batches_count",
+    "mean_us",
+    "min_us",
+    "saving_ms",
+    "top_collective",
+}
 COPIES = frozenset(
     {
+        "aspect",
+        "direction",
+        "memory",
         "exposed_copy_ms",
         "exposed_copy_pct",
         "total_copy_ms",
@@ -110,6 +190,45 @@ COPIES = frozenset(
         "copies_count",
         "top_copy",
         "top_copy_op",
+        "top_copy_frame",
+        "blocking_count",
+        "blocked_ms",
+        "on_compute_stream_pct",
     }
 )
-COPIES_OPTIONAL = frozenset({"copy_bytes", "achieved_gbps"})
+REPEATED = frozenset(
+    {
+        "aspect",
+        "direction",
+        "time_ms",
+        "exposed_copy_ms",
+        "exposed_copy_pct",
+        "copies_count",
+        "classes_count",
+        "top_repeat_count",
+        "top_repeat_bytes",
+        "top_repeat_us",
+        "top_copy",
+        "top_copy_op",
+        "top_copy_frame",
+    }
+)
+ASPECTS = {
+    "exposed_communication": COMMUNICATION,
+    "small_collectives": SMALL_COLLECTIVES,
+    "exposed_copies": COPIES,
+    "repeated_transfers": REPEATED,
+}
+# What comes together where the trace records it: sizes, the group, the platform's links.
+MESSAGES = frozenset({"top_message_bytes", "top_message_dtype"})
+GROUP = frozenset({"group_size", "group_name", "group_ranks"})
+SIZED = frozenset({"moved_bytes", "sized_pct", "algorithm_gbps", "best_algorithm_gbps"})
+BUS = frozenset({"bus_gbps", "best_bus_gbps"})
+PEER_LINK = BUS | {"peer_link_gbps", "peer_link_pct"}
+WAITING = frozenset({"wait_estimate_ms", "wait_estimate_pct"})
+COPIES_OPTIONAL = frozenset(
+    {"copy_bytes", "achieved_gbps", "largest_bytes", "tiny_count", "tiny_ms", "tiny_pct", "tiny_saving_ms"}
+)
+COPY_LINK = frozenset({"large_gbps", "link_gbps", "link_pct"})
+PINNED = frozenset({"pinned_saving_ms"})
+MULTI_KERNEL_OPTIONAL = MESSAGES | GROUP | SIZED | PEER_LINK | WAITING | COPIES_OPTIONAL | COPY_LINK | PINNED

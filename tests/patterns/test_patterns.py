@@ -9,12 +9,13 @@ import pytest
 from rooftrace.contracts.pattern import PatternFile
 from rooftrace.pack import KNOWLEDGE
 from rooftrace.patterns import matching_patterns
+from tests.fusion.fields import FUSION, FUSION_RATED, FUSION_UNRATED
 from tests.patterns import fields
 
 PATTERNS = KNOWLEDGE / "patterns"
 FILES = sorted(PATTERNS.glob("*/*.json"))
 TEXTS = ("title", "insight", "action", "reasoning", "resolution", "verify", "cannot_see")
-SYSTEM = {"idle", "multi_kernel"}
+SYSTEM = {"idle", "multi_kernel", "fusion"}
 ANALYZERS = (
     "gemm",
     "attention",
@@ -27,9 +28,21 @@ ANALYZERS = (
     "generic",
     "idle",
     "multi_kernel",
+    "fusion",
 )
 # What a condition on one field says about others: they come together.
-TOGETHER = (fields.RATED - fields.SPELLED, fields.COMMUNICATION, fields.COPIES)
+TOGETHER = (
+    fields.RATED - fields.SPELLED,
+    fields.MESSAGES,
+    fields.PEER_LINK,
+    fields.WAITING,
+    fields.COPIES_OPTIONAL,
+    fields.COPY_LINK,
+    fields.GAPS,
+    fields.SYNC,
+    fields.PACE,
+    fields.GRAPH,
+)
 
 
 def read(path: Path) -> PatternFile:
@@ -40,19 +53,28 @@ def known_fields(analyzer: str) -> frozenset[str]:
     if analyzer == "idle":
         return fields.OF_ALL | fields.IDLE | fields.IDLE_OPTIONAL
     if analyzer == "multi_kernel":
-        return fields.OF_ALL | fields.COMMUNICATION | fields.COPIES | fields.COPIES_OPTIONAL
+        return fields.OF_ALL.union(*fields.ASPECTS.values(), fields.MULTI_KERNEL_OPTIONAL)
+    if analyzer == "fusion":
+        return fields.OF_ALL | FUSION | FUSION_RATED | FUSION_UNRATED
     return fields.OF_ALL | fields.COMPUTE | fields.RATED | fields.PRODUCT | fields.UNRATED
 
 
 def present_fields(pattern: PatternFile) -> frozenset[str]:
     """What is certainly in the evidence when the pattern holds."""
     present = set(fields.OF_ALL | fields.CITED_ONLY)
-    present |= {"idle": fields.IDLE, "multi_kernel": frozenset()}.get(pattern.analyzer, fields.COMPUTE)
+    present |= {"idle": fields.IDLE, "multi_kernel": frozenset(), "fusion": FUSION}.get(
+        pattern.analyzer, fields.COMPUTE
+    )
     if pattern.id == "default" and pattern.analyzer not in SYSTEM:
         present |= fields.RATED  # a finding without a rating is written by `unrated`
     if pattern.id == "unrated" and pattern.analyzer not in SYSTEM:
         present |= fields.UNRATED
     required = {condition.field for condition in pattern.when.all}
+    for condition in pattern.when.all:
+        if pattern.analyzer == "fusion" and condition.field == "kind":
+            present |= FUSION_RATED if condition.value == "modelled" else FUSION_UNRATED
+        if condition.field == "aspect":
+            present |= fields.ASPECTS[str(condition.value)]
     for group in TOGETHER:
         if required & group:
             present |= group | (fields.SPELLED if group <= fields.RATED else frozenset())
@@ -143,8 +165,16 @@ WEIGHT = {**BATCHED, "batched": False, "attention_module": False}
 
 def test_products_of_activations_get_no_advice_about_weights():
     assert matching_patterns("gemm", BATCHED) == ["batched_attention", "default"]
-    assert matching_patterns("gemm", {**BATCHED, "attention_module": False}) == ["batched_products", "default"]
-    assert matching_patterns("gemm", WEIGHT) == ["skinny_memory_bound", "misaligned", "memory_bound", "default"]
+    assert matching_patterns("gemm", {**BATCHED, "attention_module": False}) == [
+        "batched_products",
+        "default",
+    ]
+    assert matching_patterns("gemm", WEIGHT) == [
+        "skinny_memory_bound",
+        "misaligned",
+        "memory_bound",
+        "default",
+    ]
 
 
 def test_an_odd_number_of_rows_alone_is_no_size_of_the_model():
@@ -178,57 +208,30 @@ def test_an_unknown_gpu_gets_no_advice_about_formats():
     assert matching_patterns("gemm", {**unknown, **machine}) == ["unrated", "default"]
 
 
-IDLE = {
-    "kind": "upper_bound",
-    "idle_pct": 40.0,
-    "queued_pct": 10.0,
-    "gaps_over_1ms_pct": 90.0,
-    "short_gaps_pct": 2.0,
-    "in_step_pct": 100.0,
-    "mean_kernel_us": 50.0,
-    "empty_queue_pct": 80.0,
-    "host_bound": True,
-    "data_loading": False,
-    "top_gap_annotation": "",
-    "top_gap_frame": "",
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "writer"),
-    [
-        ({}, "few_long_gaps"),
-        ({"top_gap_frame": "train.py(12): load"}, "few_long_gaps_in_frame"),
-        ({"top_gap_annotation": "evaluate"}, "few_long_gaps_in_annotation"),
-        ({"data_loading": True, "top_gap_annotation": "enumerate(DataLoader)#"}, "data_loading_unplaced"),
-        ({"data_loading": True, "top_gap_frame": "folder.py(9): __getitem__"}, "data_loading"),
-        ({"gaps_over_1ms_pct": 20.0}, "host_bound_launches"),
-        ({"in_step_pct": 10.0}, "between_steps"),
-        ({"queued_pct": 51.0}, "waiting_with_work_queued"),
-    ],
-)
-def test_idle_time_is_told_by_what_its_longest_gaps_show(change, writer):
-    assert matching_patterns("idle", {**IDLE, **change})[0] == writer
-
-
-def test_the_host_is_not_blamed_where_the_next_work_had_been_launched():
-    found = matching_patterns("idle", {**IDLE, "idle_pct": 80.0, "in_step_pct": 10.0, "queued_pct": 60.0})
-
-    assert found == ["waiting_with_work_queued", "unrated", "default"]
-
-
 @pytest.mark.parametrize(
     ("top", "expected"),
     [
         ({"top_op": "aten::_foreach_add_", "op_names": "aten::_foreach_add_"}, ["optimizer_foreach"]),
         ({"top_op": "aten::_fused_adam_", "op_names": "aten::_fused_adam_"}, ["optimizer_fused"]),
-        ({"top_op": "none", "op_names": "none", "top_kernel": "apply<AdamFunctor<float>>"}, ["optimizer_fused"]),
+        (
+            {"top_op": "none", "op_names": "none", "top_kernel": "apply<AdamFunctor<float>>"},
+            ["optimizer_fused"],
+        ),
         ({"top_op": "aten::_foreach_copy_", "op_names": "aten::_foreach_copy_"}, []),
-        ({"top_op": "aten::addcdiv_", "op_names": "aten::addcdiv_", "kernels_count": 400}, ["optimizer_loop"]),
+        (
+            {"top_op": "aten::addcdiv_", "op_names": "aten::addcdiv_", "kernels_count": 400},
+            ["optimizer_loop"],
+        ),
     ],
 )
 def test_an_optimizer_is_told_to_fuse_only_what_is_not_fused(top, expected):
-    known = {"kind": "modelled", "category": "optimizer", "phase": "optimizer", "top_kernel": "multi_tensor", **top}
+    known = {
+        "kind": "modelled",
+        "category": "optimizer",
+        "phase": "optimizer",
+        "top_kernel": "multi_tensor",
+        **top,
+    }
 
     assert [name for name in matching_patterns("elementwise", known) if name != "default"] == expected
 
@@ -257,7 +260,12 @@ def test_advice_for_fused_attention_is_of_the_vendor(vendor, expected):
     ],
 )
 def test_a_finding_is_called_softmax_only_where_softmax_is_most_of_it(change, expected):
-    known = {"top_op": "aten::_softmax", "op_names": "aten::_softmax", "top_share_pct": 90.0, "attention_module": False}
+    known = {
+        "top_op": "aten::_softmax",
+        "op_names": "aten::_softmax",
+        "top_share_pct": 90.0,
+        "attention_module": False,
+    }
 
     assert matching_patterns("reduction", {**known, **change})[0] == expected
 

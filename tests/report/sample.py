@@ -144,7 +144,7 @@ def _cell(value: object) -> object:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return json.dumps(value) if isinstance(value, list) else value
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def _manifest() -> dict:
@@ -402,14 +402,22 @@ def _kernel(name: str, short: str, category: str, op: str, numbers: tuple[int, i
         "min_ns": each,
         "median_ns": each,
         "max_ns": each,
-        "facts": [],
+        "facts": {},
         **rest,
     }
 
 
 def _kernels() -> list[dict]:
     return [
-        _kernel(GEMM_KERNEL, GEMM_KERNEL, "gemm", "op1", (4, 3_200_000), library="cuBLASLt"),
+        _kernel(
+            GEMM_KERNEL,
+            GEMM_KERNEL,
+            "gemm",
+            "op1",
+            (4, 3_200_000),
+            library="cuBLASLt",
+            facts={"tile": [128, 256, 64]},
+        ),
         _kernel(
             ADD_KERNEL,
             "vectorized_elementwise_kernel<add>",

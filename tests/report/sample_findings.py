@@ -291,6 +291,8 @@ def idle_f1() -> dict:
         {
             "idle_ms": 2.5,
             "idle_pct": 25.0,
+            "cause": "unattributed",
+            "all_idle_ms": 2.5,
             "gaps_count": 2,
             "median_gap_us": 1250.0,
             "max_gap_ms": 1.3,
@@ -316,7 +318,7 @@ def idle_f1() -> dict:
         score={"low": 18.75, "mid": 21.88, "high": 25.0},
         tier="system",
         kind="measured",
-        patterns=["few_long_gaps", "default"],
+        patterns=["default"],
     )
 
 
@@ -355,6 +357,8 @@ def copies() -> dict:
             "dtoh_ms": 0.0,
             "dtod_ms": 0.0,
             "pageable_ms": 0.6,
+            "blocked_ms": 0.3,
+            "blocking_count": 2,
             "copies_count": 2,
             "copy_bytes": 6_000_000,
             "top_copy": "Memcpy HtoD (Pageable -> Device)",

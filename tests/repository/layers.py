@@ -10,7 +10,8 @@ from pathlib import Path
 LAYERS = (
     ("cli", "__main__"),
     ("workflow",),
-    ("report", "validators"),
+    ("validators",),
+    ("report", "repro"),
     ("analyzers", "compare"),
     ("replay", "fusion"),
     ("roofline", "causes"),
@@ -25,8 +26,8 @@ HEIGHT = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name i
 HEIGHT["__main__"] = HEIGHT["cli"] + 1  # it only calls the command line
 
 # These read the files of a run and nothing else, so that they work on a run made elsewhere.
-READ_FILES_ONLY = ("report", "validators")
-OPEN_TO_THEM = {"contracts", "units", "errors", "pack", ""}
+READ_FILES_ONLY = ("report", "repro", "validators")
+OPEN_TO_THEM = {"contracts", "units", "errors", "pack", "report", ""}
 
 
 def imported_modules(path: Path, source: str) -> Iterator[tuple[int, tuple[str, ...]]]:

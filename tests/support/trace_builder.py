@@ -160,6 +160,32 @@ class TraceBuilder:
         """The GPU's copy of a host annotation."""
         self._gpu("gpu_user_annotation", name, ts, dur, (device, stream), args)
 
+    def sync(
+        self,
+        name: str = "Stream Wait Event",
+        *,
+        ts: float,
+        dur: float = 1,
+        stream: int = 7,
+        device: int = 0,
+        correlation: int | None = None,
+        wait_stream: int | None = None,
+        wait_record: int | None = None,
+        **args: Any,
+    ) -> None:
+        """A wait: Stream Wait Event, Event Sync, Stream Sync or Context Sync; `stream` is -1 where the host waits.
+
+        It waits for what was in `wait_stream` when the call of correlation `wait_record` recorded the event.
+        """
+        recorded = {
+            "cuda_sync_kind": name,
+            "wait_on_stream": wait_stream,
+            "wait_on_cuda_event_record_corr_id": wait_record,
+            "correlation": correlation,
+            **args,
+        }
+        self._gpu("cuda_sync", name, ts, dur, (device, stream), recorded)
+
     def flow(
         self,
         flow_id: int,
@@ -222,6 +248,30 @@ class TraceBuilder:
         device, stream = lane
         place = {"device": device, "stream": stream}
         self.event(ph="X", cat=cat, name=name, pid=device, tid=stream, ts=ts, dur=dur, args=place | _given(args))
+
+
+def collective(
+    name: str,
+    in_elements: int,
+    out_elements: int | None = None,
+    *,
+    dtype: str = "Float",
+    group: str = "0",
+    description: str | None = "default_pg",
+    ranks: tuple[int, ...] = (0, 1),
+) -> dict[str, Any]:
+    """Arguments that describe a collective, for its kernel or its ``record_param_comms`` op: ``**collective(...)``."""
+    recorded = {
+        "Collective name": name,
+        "In msg nelems": in_elements,
+        "Out msg nelems": in_elements if out_elements is None else out_elements,
+        "Group size": len(ranks),
+        "dtype": dtype,
+        "Process Group Name": group,
+        "Process Group Description": description,
+        "Process Group Ranks": str(list(ranks)),
+    }
+    return _given(recorded)
 
 
 def _given(args: dict[str, Any]) -> dict[str, Any]:

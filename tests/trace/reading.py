@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -67,7 +67,17 @@ COLUMNS = (
     "sequence",
     "forward_thread",
     "nbytes",
+    "wait_stream",
+    "wait_record",
+    "graph_node",
 )
+INTERNED = (("inputs", "signatures"), ("collective", "collectives"), ("grid", "grids"))
+
+
+def values_of(trace: Trace, column: str, values: str) -> list[Any]:
+    """What each event's number in `column` stands for in the list `values`; None for -1."""
+    known = getattr(trace, values)
+    return [None if code < 0 else known[code] for code in getattr(trace, column).tolist()]
 
 
 def assert_same(one: Trace, other: Trace) -> None:
@@ -80,8 +90,8 @@ def assert_same(one: Trace, other: Trace) -> None:
     assert names_of(one) == names_of(other)
     assert [one.lanes[code] for code in one.lane.tolist()] == [other.lanes[code] for code in other.lane.tolist()]
     assert [one.lanes[c] for c in one.flows.lane.tolist()] == [other.lanes[c] for c in other.flows.lane.tolist()]
-    inputs = [None if code < 0 else one.signatures[code] for code in one.inputs.tolist()]
-    assert inputs == [None if code < 0 else other.signatures[code] for code in other.inputs.tolist()]
+    for column, values in INTERNED:
+        assert values_of(one, column, values) == values_of(other, column, values)
     assert one.header == other.header
     assert one.layout == other.layout
 

@@ -116,7 +116,7 @@ def test_events_without_a_duration_of_their_own_are_counted_and_not_kept(folder:
         b'{"ph":"E","name":"x","pid":0,"tid":1,"ts":13}',
     ]
 
-    trace = folder.trace(b'{"traceEvents":[' + b",".join([A, *others, B]) + b"]}")
+    trace = folder.trace(b'{"schemaVersion":1,"traceEvents":[' + b",".join([A, *others, B]) + b"]}")
 
     assert times_of(trace) == TIMES
     assert trace.event_count == 7

@@ -5,10 +5,10 @@ and kernel time that cannot be rated, as an upper bound.
 
 Why it matters: the gap is what a better kernel, a better shape or a better precision could give at most.
 
-How it is computed: gap = sum over instances of max(0, time - floor); scores are shares of the span.
+How it is computed: gap = sum over instances of max(0, time - floor), less what a fusion finding claims already. The
+edit takes each instance's gap from its kernels, so that the replay tells what the run would gain.
 
-What it cannot see: why a kernel is slow inside (occupancy, bank conflicts, cache hits); whether the host would let
-the saved time through.
+What it cannot see: why a kernel is slow inside (occupancy, bank conflicts, cache hits).
 """
 
 from __future__ import annotations
@@ -16,18 +16,24 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rooftrace import platforms
+from rooftrace.analyzers.draft import Draft
 from rooftrace.analyzers.gemm_shapes import gemm_evidence
 from rooftrace.analyzers.workload import Workload, bound_score, covered_ns, gap_score
 from rooftrace.calltree import Link
 from rooftrace.contracts.base import ANALYZER_OF_CATEGORY, COMPUTE_ANALYZERS
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.patterns import matching_patterns
+from rooftrace.replay.edits import Edit
 from rooftrace.roofline import Rating, Unrated
 from rooftrace.units import NS_PER_S, ns_to_ms, pct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from rooftrace.calltree import OpGroup
     from rooftrace.contracts.base import EvidenceValue, FindingKind, Score
@@ -38,14 +44,20 @@ _MAX_NAMES = 6
 _FASTER_THAN_RATED = ("inconsistent", "above-achievable")
 
 
-def analyze(workload: Workload) -> dict[str, tuple[dict[str, EvidenceValue], list[FindingEvidence]]]:
-    """Summary and findings of each compute analyzer that has kernel time."""
+def analyze(
+    workload: Workload, claimed: NDArray[np.bool_] | None = None
+) -> dict[str, tuple[dict[str, EvidenceValue], list[Draft]]]:
+    """Summary and findings of each compute analyzer that has kernel time.
+
+    The gaps of ``claimed`` activities belong to fusion findings and are left out here.
+    """
+    free = np.ones(workload.activities.row.size, dtype=bool) if claimed is None else ~claimed
     members: dict[str, list[int]] = defaultdict(list)
     for index, group in enumerate(workload.groups):
         if group.kernel_ns > 0:
             members[ANALYZER_OF_CATEGORY.get(group.category, "generic")].append(index)
     return {
-        analyzer: (_summary(workload, members[analyzer]), _findings(workload, analyzer, members[analyzer]))
+        analyzer: (_summary(workload, members[analyzer]), _findings(workload, analyzer, members[analyzer], free))
         for analyzer in COMPUTE_ANALYZERS
         if members[analyzer]
     }
@@ -67,15 +79,15 @@ def _summary(workload: Workload, indices: Sequence[int]) -> dict[str, EvidenceVa
     return summary
 
 
-def _findings(workload: Workload, analyzer: str, indices: Sequence[int]) -> list[FindingEvidence]:
+def _findings(workload: Workload, analyzer: str, indices: Sequence[int], free: NDArray[np.bool_]) -> list[Draft]:
     clusters: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for index in indices:
         key = _cluster_key(workload, index)
         if key is not None:
             clusters[key].append(index)
-    drafts = [_draft(workload, analyzer, key, clusters[key]) for key in sorted(clusters)]
-    drafts.sort(key=lambda draft: (-draft.score.mid, draft.members))
-    return [draft.model_copy(update={"id": f"{analyzer}.F{number}"}) for number, draft in enumerate(drafts, start=1)]
+    drafts = [_draft(workload, analyzer, key, (clusters[key], free)) for key in sorted(clusters)]
+    drafts.sort(key=lambda draft: (-draft.finding.score.mid, draft.finding.members))
+    return [draft.named(f"{analyzer}.F{number}") for number, draft in enumerate(drafts, start=1)]
 
 
 def _cluster_key(workload: Workload, index: int) -> tuple[str, ...] | None:
@@ -92,20 +104,24 @@ def _library(workload: Workload, group: OpGroup) -> str:
     return workload.activities.infos[group.kernel_codes[0]].library or "unknown"
 
 
-def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: list[int]) -> FindingEvidence:
+def _draft(
+    workload: Workload, analyzer: str, key: tuple[str, ...], members: tuple[list[int], NDArray[np.bool_]]
+) -> Draft:
     """A finding whose id is still to be given."""
+    indices, free = members
     indices = sorted(indices, key=lambda i: (-_weight(workload, i), workload.op_ids[i]))
     time = sum(workload.groups[i].kernel_ns for i in indices)
     ratings = [r for i in indices if isinstance(r := workload.ratings[i], Rating)]
     evidence = _common_evidence(workload, indices, time) | _machine_evidence(workload)
     span = workload.span_ns
-    most = covered_ns(workload, [workload.groups[i] for i in indices])
+    edit = _edit(workload, indices, free)
+    saved = int(edit.saved_ns.sum())
+    most = min(saved, covered_ns(workload, [workload.groups[i] for i in indices]))
     score: Score
     kind: FindingKind = "modelled" if ratings else "upper_bound"
     if ratings:
-        gap = min(sum(rating.gap_ns for rating in ratings), most)
         evidence |= _rated_evidence(workload, indices, ratings)
-        score, gap_share = gap_score(gap, span), pct(gap, span)
+        score, gap_share = gap_score(most, span), pct(most, span)
         subject = f"{key[0]} kernels of {key[2]}, {key[1]}-bound, {key[3]} of the ceiling"
     else:
         reasons = Counter[str]()
@@ -116,10 +132,12 @@ def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: lis
         evidence["unmodelled"] = max(sorted(reasons), key=lambda reason: reasons[reason])
         spelled = workload.activities.infos[workload.groups[indices[0]].kernel_codes[0]].facts.precision
         evidence |= {"precision": spelled} if spelled else {}
-        score, gap_share = bound_score(min(time, most), span), pct(min(time, most), span)
+        score, gap_share = bound_score(most, span), pct(most, span)
         subject = f"{key[0]} kernels without a rating"
+    claimed = _claimed_ns(workload, indices, free)
+    evidence |= {"claimed_by_fusion_ms": ns_to_ms(claimed)} if claimed else {}
     known = {**evidence, "kind": kind, "category": key[0], "analyzer": analyzer}
-    return FindingEvidence(
+    finding = FindingEvidence(
         id=f"{analyzer}.F1",
         tier="compute",
         category=key[0],
@@ -132,6 +150,37 @@ def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], indices: lis
         evidence=evidence,
         patterns=matching_patterns(analyzer, known),
     )
+    return Draft(finding=finding, edit=edit, most_ns=most)
+
+
+def _edit(workload: Workload, indices: list[int], free: NDArray[np.bool_]) -> Edit:
+    """Every instance brought to its floor, or to nothing where no floor is known; its kernels give in proportion."""
+    activities = [workload.groups[i].activities for i in indices]
+    saved = [_saved(workload, i) for i in indices]
+    members, savings = np.concatenate(activities), np.concatenate(saved)
+    keep = free[members] & (savings > 0)
+    return Edit(activities=members[keep], saved_ns=savings[keep])
+
+
+def _saved(workload: Workload, index: int) -> NDArray[np.int64]:
+    """What each activity of a group gives, ns."""
+    group, rating = workload.groups[index], workload.ratings[index]
+    dur = workload.activities.dur[group.activities]
+    if isinstance(rating, Unrated):
+        whole: NDArray[np.int64] = dur
+        return whole
+    gap = np.maximum(0, group.instance_busy - rating.floor_ns)
+    kernels = np.add.reduceat(dur, group.firsts)
+    sizes = np.diff(np.r_[group.firsts, dur.size])
+    share = np.repeat(gap / np.maximum(kernels, 1), sizes)
+    given: NDArray[np.int64] = np.floor(dur * np.minimum(share, 1.0)).astype(np.int64)
+    return given
+
+
+def _claimed_ns(workload: Workload, indices: list[int], free: NDArray[np.bool_]) -> int:
+    """Kernel time of the members whose gap a fusion finding holds, ns."""
+    members = np.concatenate([workload.groups[i].activities for i in indices])
+    return int(workload.activities.dur[members[~free[members]]].sum())
 
 
 def _weight(workload: Workload, index: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,3 +20,7 @@ class Draft:
     finding: FindingEvidence
     edit: Edit
     most_ns: int
+
+    def named(self, identity: str) -> Draft:
+        """The same finding under its id."""
+        return replace(self, finding=self.finding.model_copy(update={"id": identity}))

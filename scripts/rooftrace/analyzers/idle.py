@@ -1,11 +1,13 @@
-"""Idle devices.
+"""Idle devices, by cause.
 
-What it finds: the share of the span without any GPU activity, the gaps it consists of and where the largest lie.
+What it finds: the time without any GPU activity, divided among its causes; blocking calls and who makes them; launch
+sequences that a graph could replay.
 
 Why it matters: while nothing runs, no kernel can be made faster; the host, a wait or the data decides.
 
-How it is computed: gaps between the union of all activities; a kernel found an empty queue if it started within
-twice the usual launch latency (10th percentile of kernel start - launch start) of its launch.
+How it is computed: every gap has one cause (`causes`). A finding holds a cause of a device if that takes 3 % of the
+span, or 1 % where the device is idle for 10 %. Its edit removes the cause: blocking calls that no longer block, host
+time that is gone.
 
 What it cannot see: what other processes did; what a host thread did that recorded no event.
 """
@@ -16,160 +18,203 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.analyzers.workload import Workload, bound_score
-from rooftrace.calltree import Link, Work, is_step_name, is_user_frame
+from rooftrace.analyzers.draft import Draft
+from rooftrace.analyzers.idle_edits import edit_of
+from rooftrace.analyzers.idle_evidence import device_evidence, dispatch_evidence, gap_evidence, graph_evidence
+from rooftrace.analyzers.idle_graphs import MIN_LAUNCHES, find_sequences
+from rooftrace.analyzers.idle_syncs import drained_gaps, find_syncs, sync_evidence, sync_summary
+from rooftrace.analyzers.workload import Workload, bound_score, gap_score
+from rooftrace.causes import HOST_CAUSES, REASON_NAMES, Cause
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.ledger import Gap, find_gaps
 from rooftrace.patterns import matching_patterns
-from rooftrace.trace import Kind
-from rooftrace.units import NS_PER_MS, ns_to_ms, ns_to_us, pct
+from rooftrace.replay.edits import Edit
+from rooftrace.units import ns_to_ms, pct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.analyzers.idle_graphs import Sequences
+    from rooftrace.analyzers.idle_syncs import SyncKind
+    from rooftrace.contracts.base import EvidenceValue, FindingKind
     from rooftrace.contracts.ledger import DeviceLedger
 
-# A tenth of the span, or three per cent in one cause (METHODS: system analyzers); all idle is one cause so far.
-_MIN_IDLE_PCT = 3.0
-_SHORT_GAP_NS = 20_000
-# Back-to-back kernels stand a rounding of the clock apart: no gap a reader would call one.
-_ROUNDING_NS = 100
-# Below this a busy device with a short queue is no sign of a slow host.
-_HOST_BOUND_IDLE_PCT = 10.0
-_LAUNCH_LATENCY_PERCENTILE = 10
+# A cause of three per cent, or a tenth of the span in all (METHODS: system analyzers); then every cause of one.
+_MIN_CAUSE_PCT = 3.0
+_MIN_IDLE_PCT = 10.0
+_MIN_CAUSE_OF_MUCH_PCT = 1.0
+_MIN_BLOCKED_PCT = 0.5
+_MAX_MEMBERS = 20
+# A graph is the remedy where it takes at least this share of the idle time.
+_MIN_GRAPH_PCT = 50.0
+_NEVER_A_FINDING = (Cause.UNKNOWN, Cause.BEFORE_WINDOW)
+# Causes that a graph would remove, where launches repeat.
+_HOST_PACE = (Cause.LAUNCH_BOUND, Cause.HOST_CODE)
+_SUBJECTS = {
+    Cause.DEVICE: "gaps between queued activities",
+    Cause.DEPENDENCY: "waits for another stream",
+    Cause.SYNCHRONISATION: "blocking calls that drain the queue",
+    Cause.LAUNCH_BOUND: "launches slower than the kernels",
+    Cause.DATA_LOADING: "waits for data",
+    Cause.HOST_CODE: "host code between launches",
+    Cause.MEMORY_MANAGEMENT: "allocator calls",
+    Cause.COMPILATION: "compilation or first use",
+    Cause.GARBAGE_COLLECTION: "garbage collection",
+    Cause.GRAPH_LAUNCH: "launches of graphs",
+    Cause.COMMUNICATION_SETUP: "set-up of communication",
+    Cause.PROFILER: "the profiler's own work",
+}
 
 
-def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[FindingEvidence]]:
-    """Summary and one finding for each device that idles enough."""
+def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
+    """Summary; one finding for each cause that takes enough of a device's span; one for each op that blocks enough."""
+    syncs = find_syncs(workload)
+    drafts = [draft for ledger in workload.ledgers for draft in _of_device(workload, ledger, syncs)]
+    drafts.sort(key=lambda draft: -_number(draft, "idle_ms"))
+    inventory = [_sync_draft(workload, kind) for kind in syncs if _is_worth_telling(workload, kind, drafts)]
+    named = [draft.named(f"idle.F{number}") for number, draft in enumerate([*drafts, *inventory], start=1)]
+    return _summary(workload, syncs), named
+
+
+def _number(draft: Draft, name: str) -> float:
+    value = draft.finding.evidence.get(name, 0.0)
+    return value if isinstance(value, int | float) else 0.0
+
+
+def _summary(workload: Workload, syncs: list[SyncKind]) -> dict[str, EvidenceValue]:
     idle = sum(ledger.idle_ns for ledger in workload.ledgers)
     summary: dict[str, EvidenceValue] = {
         "time_ms": ns_to_ms(idle),
         "time_share_pct": pct(idle, workload.span_ns),
     }
-    findings: list[FindingEvidence] = []
-    for ledger in sorted(workload.ledgers, key=lambda item: (-item.idle_ns, item.device)):
-        if pct(ledger.idle_ns, ledger.span_ns) < _MIN_IDLE_PCT:
-            continue
-        evidence = _evidence(workload, ledger)
-        known = {**evidence, "kind": "upper_bound", "category": "idle", "analyzer": "idle"}
-        findings.append(
-            FindingEvidence(
-                id=f"idle.F{len(findings) + 1}",
-                tier="system",
-                category="idle",
-                subject=f"device {ledger.device} without work",
-                score=bound_score(ledger.idle_ns, workload.span_ns),
-                score_basis="gap_share",
-                gpu_time_score=pct(ledger.idle_ns, workload.span_ns),
-                kind="upper_bound",
-                members=[],
-                evidence=evidence,
-                patterns=matching_patterns("idle", known),
-            )
-        )
-    return summary, findings
+    causes = workload.causes
+    for cause in Cause:
+        spent = int(causes.dur[causes.cause == int(cause)].sum())
+        if spent:
+            summary[f"{cause.name.lower()}_ms"] = ns_to_ms(spent)
+    reasons = np.unique(causes.reason[causes.cause == int(Cause.UNKNOWN)]).tolist()
+    if reasons:
+        summary["unknown_because"] = "; ".join(REASON_NAMES[code] for code in reasons)
+    return summary | sync_summary(syncs)
+
+
+def _of_device(workload: Workload, ledger: DeviceLedger, syncs: list[SyncKind]) -> list[Draft]:
+    much = pct(ledger.idle_ns, ledger.span_ns) >= _MIN_IDLE_PCT
+    least = _MIN_CAUSE_OF_MUCH_PCT if much else _MIN_CAUSE_PCT
+    return [
+        _draft(workload, ledger, cause, syncs)
+        for cause, spent in workload.causes.idle_ns(ledger.device).items()
+        if cause not in _NEVER_A_FINDING and pct(spent, ledger.span_ns) >= least
+    ]
+
+
+def _draft(workload: Workload, ledger: DeviceLedger, cause: Cause, syncs: list[SyncKind]) -> Draft:
+    gaps = workload.causes.of_cause(ledger.device, cause)
+    graphs = _graphs(workload, ledger, gaps) if cause in _HOST_PACE else None
+    evidence = {
+        **gap_evidence(workload, ledger, gaps),
+        "inventory": False,
+        **device_evidence(workload, ledger),
+    }
+    if cause in _HOST_PACE:
+        evidence |= dispatch_evidence(workload, gaps) | graph_evidence(workload, gaps, graphs)
+    if cause is Cause.HOST_CODE:
+        evidence["stalled_pct"] = _stalled_pct(workload, gaps)
+    if cause is Cause.SYNCHRONISATION:
+        evidence |= _sync_of(workload, gaps, syncs)
+    return _finding(
+        workload,
+        (f"device {ledger.device} idle: {_SUBJECTS[cause]}", evidence, gaps),
+        edit_of(workload, cause, gaps, graphs),
+        "measured" if cause in HOST_CAUSES or cause is Cause.SYNCHRONISATION else "upper_bound",
+    )
+
+
+def _graphs(workload: Workload, ledger: DeviceLedger, gaps: NDArray[np.int64]) -> Sequences | None:
+    """The repeating sequences of a device, if most of the gaps' time lies in them."""
+    found = find_sequences(workload, ledger.device)
+    causes = workload.causes
+    inside = np.isin(causes.after[gaps], found.activities)
+    share = pct(int(causes.dur[gaps][inside].sum()), int(causes.dur[gaps].sum()))
+    return found if share >= _MIN_GRAPH_PCT and int(found.launches.max(initial=0)) >= MIN_LAUNCHES else None
+
+
+def _stalled_pct(workload: Workload, gaps: NDArray[np.int64]) -> float:
+    """Share of host code that passed inside an op or a call, rather than between them."""
+    dur = workload.causes.dur[gaps]
+    return pct(int(dur[workload.causes.row[gaps] >= 0].sum()), int(dur.sum()))
+
+
+def _sync_of(workload: Workload, gaps: NDArray[np.int64], syncs: list[SyncKind]) -> dict[str, EvidenceValue]:
+    """What is known of the op whose blocking calls led to most of the gaps."""
+    causes = workload.causes
+    spent = [int(causes.dur[np.intersect1d(drained_gaps(workload, kind), gaps)].sum()) for kind in syncs]
+    return sync_evidence(workload, syncs[int(np.argmax(spent))]) if spent else {}
+
+
+def _is_worth_telling(workload: Workload, kind: SyncKind, drafts: list[Draft]) -> bool:
+    """Whether a kind of blocking call has enough time, and is not all that a finding by cause tells already."""
+    ledger = next(ledger for ledger in workload.ledgers if ledger.device == kind.device)
+    if pct(kind.blocked_ns, ledger.span_ns) < _MIN_BLOCKED_PCT:
+        return False
+    told = [draft.edit.unblocked for draft in drafts if draft.edit.unblocked.size]
+    return not any(np.isin(waits, kind.waits).all() for waits in told)
+
+
+def _sync_draft(workload: Workload, kind: SyncKind) -> Draft:
+    ledger = next(ledger for ledger in workload.ledgers if ledger.device == kind.device)
+    gaps = drained_gaps(workload, kind)
+    gaps = gaps[workload.causes.device[gaps] == kind.device]
+    spent = int(workload.causes.dur[gaps].sum())
+    evidence: dict[str, EvidenceValue] = {
+        "device": ledger.device,
+        "cause": "synchronisation",
+        "idle_ms": ns_to_ms(spent),
+        "idle_pct": pct(spent, ledger.span_ns),
+        "all_idle_ms": ns_to_ms(ledger.idle_ns),
+        "all_idle_pct": pct(ledger.idle_ns, ledger.span_ns),
+        "inventory": True,
+        **sync_evidence(workload, kind),
+        **device_evidence(workload, ledger),
+    }
+    subject = f"host blocked in {kind.op if kind.op != 'none' else kind.call} {kind.direction}".rstrip()
+    return _finding(workload, (subject, evidence, gaps), Edit(unblocked=kind.waits), "measured")
+
+
+def _finding(
+    workload: Workload,
+    what: tuple[str, dict[str, EvidenceValue], NDArray[np.int64]],
+    edit: Edit,
+    kind: FindingKind,
+) -> Draft:
+    """A finding whose id is still to be given; the gaps are its members, the longest first."""
+    subject, evidence, gaps = what
+    causes, span = workload.causes, workload.span_ns
+    idle = int(causes.dur[gaps].sum())
+    longest = gaps[np.lexsort((causes.start[gaps], -causes.dur[gaps]))][:_MAX_MEMBERS]
+    known = {**evidence, "kind": kind, "category": "idle", "analyzer": "idle"}
+    finding = FindingEvidence(
+        id="idle.F1",
+        tier="system",
+        category="idle",
+        subject=subject,
+        score=gap_score(idle, span) if kind == "measured" else bound_score(idle, span),
+        score_basis="gap_share",
+        gpu_time_score=pct(idle, span),
+        kind=kind,
+        members=[f"gap:{causes.device[gap]}:{causes.start[gap]}" for gap in longest.tolist()],
+        evidence=evidence,
+        patterns=matching_patterns("idle", known),
+    )
+    device = evidence["device"]
+    most = next(ledger.idle_ns for ledger in workload.ledgers if ledger.device == device)
+    return Draft(finding=finding, edit=edit, most_ns=most)
 
 
 def device_gaps(workload: Workload, device: int) -> tuple[NDArray[np.int64], list[Gap]]:
     """Indices of a device's activities, by start, and the gaps between them."""
     members = np.flatnonzero(workload.activities.device == device)
     return members, find_gaps(workload.activities.start[members], workload.activities.end[members])
-
-
-def _evidence(workload: Workload, ledger: DeviceLedger) -> dict[str, EvidenceValue]:
-    members, gaps = device_gaps(workload, ledger.device)
-    activities, idle = workload.activities, ledger.idle_ns
-    gaps = [gap for gap in gaps if gap.dur >= _ROUNDING_NS] or gaps
-    lengths = np.array([gap.dur for gap in gaps], dtype=np.int64)
-    longest = gaps[int(lengths.argmax())]
-    step = workload.steps.of_activity[members]
-    inside = sum(gap.dur for gap in gaps if step[gap.before] == step[gap.after])
-    kernels = members[activities.work[members] == int(Work.COMPUTE)]
-    after = int(members[longest.after])
-    evidence: dict[str, EvidenceValue] = {
-        "device": ledger.device,
-        "idle_ms": ns_to_ms(idle),
-        "idle_pct": pct(idle, ledger.span_ns),
-        "busy_pct": pct(ledger.span_ns - idle, ledger.span_ns),
-        "gaps_count": len(gaps),
-        "median_gap_us": ns_to_us(float(np.median(lengths))),
-        "max_gap_ms": ns_to_ms(longest.dur),
-        "top_gap_before": activities.infos[int(activities.name[members[longest.before]])].short,
-        "top_gap_after": activities.infos[int(activities.name[after])].short,
-        "top_gap_op": launching_op(workload, after) or "none recorded",
-        "gaps_over_1ms_count": int((lengths >= NS_PER_MS).sum()),
-        "gaps_over_1ms_pct": pct(int(lengths[lengths >= NS_PER_MS].sum()), idle),
-        "short_gaps_pct": pct(int(lengths[lengths < _SHORT_GAP_NS].sum()), idle),
-        "in_step_pct": pct(inside, idle),
-        "queued_pct": pct(_queued_time(workload, members, gaps), idle),
-        **_top_gap_evidence(workload, after, longest),
-        "kernels_count": int(kernels.size),
-        "launches_per_ms": round(members.size / (ledger.span_ns / NS_PER_MS), 2) if ledger.span_ns else 0.0,
-    }
-    if kernels.size:
-        evidence["mean_kernel_us"] = ns_to_us(float(activities.dur[kernels].mean()))
-    share = empty_queue_share(workload, kernels)
-    if share is not None:
-        evidence |= {
-            "empty_queue_pct": round(100 * share, 1),
-            "host_bound": share > 0.5 and pct(idle, ledger.span_ns) >= _HOST_BOUND_IDLE_PCT,
-        }
-    return evidence
-
-
-def _queued_time(workload: Workload, members: NDArray[np.int64], gaps: list[Gap]) -> int:
-    """Idle time during which the next activity had long been launched: the device waited, not for the host, ns."""
-    after = members[[gap.after for gap in gaps]]
-    start = np.array([gap.start for gap in gaps], dtype=np.int64)
-    end = start + np.array([gap.dur for gap in gaps], dtype=np.int64)
-    launch = workload.activities.launch[after]
-    known = launch >= 0
-    usual = _usual_latency(workload, members)
-    # A launch may itself be slow; a copy's call may last until the copy is done and tells only when it began.
-    is_kernel = workload.activities.work[after[known]] != int(Work.COPY)
-    called = np.where(is_kernel, workload.tree.end[launch[known]], workload.tree.start[launch[known]])
-    ready = np.maximum(called + usual, workload.tree.start[launch[known]] + 2 * usual)
-    return int(np.maximum(0, end[known] - np.maximum(start[known], ready)).sum())
-
-
-def _top_gap_evidence(workload: Workload, after: int, gap: Gap) -> dict[str, EvidenceValue]:
-    """What the launching thread did in the middle of the longest gap: its annotation and innermost user frame."""
-    trace, launch = workload.trace, int(workload.activities.launch[after])
-    nothing: dict[str, EvidenceValue] = {"top_gap_annotation": "", "top_gap_frame": "", "data_loading": False}
-    if launch < 0:
-        return nothing
-    middle = gap.start + gap.dur // 2
-    on_thread = trace.lane == workload.tree.lane[launch]
-    open_then = np.flatnonzero(on_thread & (trace.start <= middle) & (trace.end > middle))
-    open_then = open_then[np.lexsort((-trace.dur[open_then], trace.start[open_then]))][::-1]  # innermost first
-    annotations = [trace.names[code] for code in trace.name[open_then[trace.kind[open_then] == int(Kind.ANNOTATION)]]]
-    frames = [trace.names[code] for code in trace.name[open_then[trace.kind[open_then] == int(Kind.PYTHON)]]]
-    return {
-        "top_gap_annotation": next((name for name in annotations if not is_step_name(name)), ""),
-        "top_gap_frame": next((name for name in frames if is_user_frame(name)), ""),
-        "data_loading": any("dataloader" in name.lower() for name in annotations),
-    }
-
-
-def empty_queue_share(workload: Workload, kernels: NDArray[np.int64]) -> float | None:
-    """Share of the kernels that started as soon as a launch allows; None without launches."""
-    delay = _launch_delays(workload, kernels)
-    return float((delay <= 2 * _usual_latency(workload, kernels)).mean()) if delay.size else None
-
-
-def _launch_delays(workload: Workload, kernels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Time from launch to start of each kernel launched by a call of its own, ns."""
-    activities = workload.activities
-    own = kernels[(activities.link[kernels] == int(Link.CORRELATION)) & ~activities.graph[kernels]]
-    delays: NDArray[np.int64] = activities.start[own] - workload.tree.start[activities.launch[own]]
-    return delays
-
-
-def _usual_latency(workload: Workload, kernels: NDArray[np.int64]) -> int:
-    """Launch latency of kernels that found an empty queue: a low percentile of all delays, ns."""
-    delays = _launch_delays(workload, kernels)
-    return max(int(np.percentile(delays, _LAUNCH_LATENCY_PERCENTILE)), 1) if delays.size else 1
 
 
 def launching_op(workload: Workload, activity: int) -> str | None:

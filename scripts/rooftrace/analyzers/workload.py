@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooftrace.calltree import Activities, CallTree, Context, OpGroup, Steps
+    from rooftrace.causes import IdleCauses
     from rooftrace.contracts.ledger import DeviceLedger
     from rooftrace.platforms import Platform
     from rooftrace.roofline import Rating, Unrated
+    from rooftrace.schedule import Schedule
     from rooftrace.trace import Trace
 
 # Shares of a gap that a fix is taken to close (METHODS: impact).
@@ -37,6 +39,8 @@ class Workload:
     op_ids: list[str]
     platform: Platform | None
     ledgers: list[DeviceLedger]
+    schedule: Schedule
+    causes: IdleCauses
 
     @property
     def span_ns(self) -> int:

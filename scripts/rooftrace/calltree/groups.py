@@ -42,6 +42,7 @@ class OpGroup:
     cost: Cost | Unmodelled | None  # of one instance; None without an op or any input, recorded or inferred
     node: int  # an example node, the slowest instance's; -1 without an op
     activities: NDArray[np.int64]  # indices of all activities, by instance
+    firsts: NDArray[np.int64]  # place of each instance's first activity in `activities`
     instance_busy: NDArray[np.int64]  # union of each instance's activities, ns
     kernel_ns: int
     kernel_codes: tuple[int, ...]
@@ -185,6 +186,7 @@ def _make_group(
         cost=_cost_of(trace, tree, node, call, [activities.infos[code] for code in kernels]),
         node=node,
         activities=rows,
+        firsts=np.r_[0, np.cumsum(bounds[chosen + 1] - bounds[chosen])[:-1]],
         instance_busy=busy[chosen],
         kernel_ns=int(dur.sum()),
         kernel_codes=kernels,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from rooftrace import __version__
+from rooftrace.cli.run_commands import RUN_COMMANDS
+from rooftrace.cli.stage_commands import STAGE_COMMANDS
 from rooftrace.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from rooftrace.cli.arguments import Command
 
 _DESCRIPTION = "Turns a GPU profile into a prioritised, evidence-backed report of what to fix first."
 _EXIT_CODES = (
@@ -24,149 +27,7 @@ _OF_THE_LAUNCHER = (
     "    calibrate Measure what this machine's GPU can do and write a platform file."
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """One argument of a command, as argparse takes it."""
-
-    flags: tuple[str, ...]
-    help: str
-    metavar: str | None = None
-    action: str | None = None
-    optional: bool = False
-    type: Callable[[str], object] | None = None
-    default: object = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """A command: its module in this package, what its help says and an example that runs."""
-
-    name: str
-    summary: str
-    reads: str
-    writes: str
-    example: str
-    arguments: tuple[Argument, ...]
-
-
-def _count(text: str) -> int:
-    """A whole number from 1 up."""
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
-        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from 1 up")
-    return int(text)
-
-
-_JSON = Argument(flags=("--json",), help="print JSON instead of a table", action="store_true")
-_LIMIT = Argument(flags=("--limit",), help="rows to print (default 20)", metavar="N", type=_count, default=20)
-_PLATFORM = Argument(
-    flags=("--platform",),
-    help="GPU to rate against, instead of the one detected (see `platforms`)",
-    metavar="SLUG",
-)
-_PLATFORM_FILE = Argument(
-    flags=("--platform-file",), help="rate against the GPU of this platform file of yours", metavar="FILE.json"
-)
-_MODELS = Argument(
-    flags=("--models",),
-    help="op models of yours; this Python file is run, give only one you trust (repeatable)",
-    metavar="FILE.py",
-    action="append",
-)
-_STEPS = Argument(flags=("--steps",), help="steps to analyse: `3`, `2-5` (from 0) or a name", metavar="STEPS")
-_SOURCE = Argument(flags=("source",), help="a trace file, or the folder of a run", metavar="TRACE_OR_RUN")
-_EXAMPLE = "examples/transformer_training_h100.json.gz"
-
-COMMANDS: tuple[Command, ...] = (
-    Command(
-        name="analyze",
-        summary="Analyse a trace and write the whole report.",
-        reads="a trace of torch.profiler (JSON; plain, gzip, zstd, zip or tar)",
-        writes="RUN/analysis.md, RUN/report.json and the evidence; prints the path of analysis.md",
-        example=f"analyze {_EXAMPLE} -o RUN",
-        arguments=(
-            Argument(flags=("trace",), help="the trace file", metavar="TRACE"),
-            Argument(
-                flags=("-o", "--output"),
-                help="run folder (default ./rooftrace-runs/<trace name>)",
-                metavar="RUN",
-            ),
-            _PLATFORM,
-            _PLATFORM_FILE,
-            _MODELS,
-            _STEPS,
-            Argument(flags=("--json",), help="print report.json instead of the path", action="store_true"),
-            Argument(flags=("-q", "--quiet"), help="no progress on stderr", action="store_true"),
-        ),
-    ),
-    Command(
-        name="check",
-        summary="Check the files of a run against their schemas and each other.",
-        reads="the folder of a run",
-        writes="nothing; one line a problem, exit code 1 if there is any",
-        example="check RUN",
-        arguments=(
-            Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
-            Argument(flags=("file",), help="check only this file of it", metavar="FILE", optional=True),
-            Argument(flags=("--json",), help="print the problems as JSON", action="store_true"),
-        ),
-    ),
-    Command(
-        name="tree",
-        summary="Print the call tree of a trace with the GPU time under each op.",
-        reads="a trace",
-        writes="nothing",
-        example=f"tree {_EXAMPLE} --limit 12",
-        arguments=(
-            Argument(flags=("source",), help="a trace file", metavar="TRACE"),
-            Argument(flags=("--depth",), help="levels to print (default 6)", metavar="N", type=_count, default=6),
-            Argument(flags=("--python",), help="include Python frames and modules", action="store_true"),
-            _STEPS,
-            Argument(flags=("--limit",), help="rows to print (default 60)", metavar="N", type=_count, default=60),
-            _JSON,
-        ),
-    ),
-    Command(
-        name="ops",
-        summary="Print the op groups with their times, costs and ratings.",
-        reads="a trace or a run",
-        writes="nothing",
-        example=f"ops {_EXAMPLE} --limit 5",
-        arguments=(_SOURCE, _PLATFORM, _PLATFORM_FILE, _MODELS, _STEPS, _LIMIT, _JSON),
-    ),
-    Command(
-        name="ledger",
-        summary="Print where every nanosecond of each device went.",
-        reads="a trace or a run",
-        writes="nothing",
-        example=f"ledger {_EXAMPLE}",
-        arguments=(_SOURCE, _MODELS, _STEPS, _JSON),
-    ),
-    Command(
-        name="platforms",
-        summary="List the GPUs known, or one with its ceilings and sources.",
-        reads="the knowledge base",
-        writes="nothing",
-        example="platforms h100-sxm",
-        arguments=(
-            Argument(
-                flags=("slug",), help="one GPU in full, or a file of yours", metavar="SLUG_OR_FILE", optional=True
-            ),
-            _JSON,
-        ),
-    ),
-    Command(
-        name="explain",
-        summary="Explain a code: a check, a note of Trace Health or a pattern.",
-        reads="the knowledge base",
-        writes="nothing",
-        example="explain carry_in",
-        arguments=(
-            Argument(flags=("code",), help="the code; without one, all are listed", metavar="CODE", optional=True),
-            _JSON,
-        ),
-    ),
-)
+COMMANDS: tuple[Command, ...] = (*RUN_COMMANDS, *STAGE_COMMANDS)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -213,7 +74,7 @@ def _add(commands: argparse._SubParsersAction[_Parser], command: Command) -> Non
         command.name,
         help=command.summary,
         description=f"{command.summary}\n\nreads:  {command.reads}\nwrites: {command.writes}",
-        epilog=f"example:\n  rooftrace {command.example}",
+        epilog=f"{command.notes}\n\nexample:\n  rooftrace {command.example}".lstrip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

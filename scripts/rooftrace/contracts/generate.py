@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from rooftrace.contracts import kernel_rules, pattern, platform, tables
+from rooftrace.contracts.compare import CompareFile, EquivalentsFile
 from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
+from rooftrace.contracts.fusion import FusionPatternFile
 from rooftrace.contracts.ledger import LedgerFile
+from rooftrace.contracts.model_evidence import ModelEvidence
+from rooftrace.contracts.prose import ModelProse, ProseFile
+from rooftrace.contracts.replay import ReplayFile
 from rooftrace.contracts.report import ReportFile
+from rooftrace.contracts.state import StateFile
 from rooftrace.pack import SCHEMAS
 
 if TYPE_CHECKING:
@@ -20,15 +26,25 @@ if TYPE_CHECKING:
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, type[BaseModel]] = {
     "calibrated_platform": platform.CalibratedFile,
+    "compare": CompareFile,
+    "equivalents": EquivalentsFile,
     "evidence": AnalyzerEvidence,
+    "fusion_pattern": FusionPatternFile,
     "kernel_category": kernel_rules.CategoryFile,
     "ledger": LedgerFile,
     "library": kernel_rules.LibraryFile,
     "manifest": ManifestFile,
+    "model_evidence": ModelEvidence,
+    "model_prose": ModelProse,
     "pattern": pattern.PatternFile,
     "platform": platform.PlatformFile,
+    "prose": ProseFile,
+    "replay": ReplayFile,
     "report": ReportFile,
+    "state": StateFile,
 }
+# Written by hand: what has a default may be left out.
+_WRITTEN_BY_HAND = ("model_prose", "prose")
 _CELL: dict[str, dict[str, Any]] = {
     "int": {"type": "string", "pattern": "^-?[0-9]+$"},
     "float": {"type": "string", "pattern": "^-?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]+)?$"},
@@ -41,11 +57,15 @@ _CELL: dict[str, dict[str, Any]] = {
 def schemas() -> dict[str, dict[str, Any]]:
     """Every schema by name; a table's schema describes one row of text cells."""
     generated: dict[str, dict[str, Any]] = {
-        name: {"$schema": _DIALECT, **model.model_json_schema(mode="serialization")} for name, model in MODELS.items()
+        name: {"$schema": _DIALECT, **model.model_json_schema(mode=_mode(name))} for name, model in MODELS.items()
     }
     for name, table in tables.TABLES.items():
         generated[name] = _table_schema(table)
     return dict(sorted(generated.items()))
+
+
+def _mode(name: str) -> Literal["validation", "serialization"]:
+    return "validation" if name in _WRITTEN_BY_HAND else "serialization"
 
 
 def _table_schema(table: tables.Table) -> dict[str, Any]:

@@ -192,13 +192,88 @@ class Remaining(Record):
     span_ns: int = Field(ge=0, description="Span then, nanoseconds.")
 
 
+BOUND_BY = ("host", "compute", "communication", "copy")
+BoundBy = Literal["host", "compute", "communication", "copy", "mixed", "unknown"]
+PathResource = Literal[
+    "compute",
+    "communication",
+    "copy",
+    "host",
+    "launch",
+    "device",
+    "dependency",
+    "synchronisation",
+    "unexplained",
+]
+Freed = Literal["compute", "communication", "copy", "host", "synchronisation"]
+
+
+class CriticalPath(Record):
+    """Which resource decided each part of a device's span."""
+
+    device: int = Field(description="Device id as the profiler numbers it.")
+    span_ns: int = Field(ge=0, description="Span of the device, nanoseconds.")
+    by_resource: dict[PathResource, int] = Field(
+        description="Time on the critical path, nanoseconds; the entries sum to the span. `launch` is the time from a "
+        "launch call to the start, `device` the distance of queued activities, `synchronisation` the return of a "
+        "blocking call after the work it waited for."
+    )
+    strip: list[PathResource] = Field(
+        description="The span in equal stretches (100, or fewer for a short one), each named after the resource with "
+        "most of its time on the path."
+    )
+
+    @model_validator(mode="after")
+    def _covers_the_span(self) -> CriticalPath:
+        if sum(self.by_resource.values()) != self.span_ns:
+            msg = f"the critical path sums to {sum(self.by_resource.values())} ns instead of {self.span_ns} ns"
+            raise ValueError(msg)
+        return self
+
+
+class Quantiles(Record):
+    """A distribution in three numbers."""
+
+    p10: int = Field(description="10th percentile, nanoseconds.")
+    median: int = Field(description="Median, nanoseconds.")
+    p90: int = Field(description="90th percentile, nanoseconds.")
+
+
+class ReplayEvidence(Record):
+    """What the constraints of the replay come from."""
+
+    launches: int = Field(ge=0, description="Launching calls.")
+    unlinked: int = Field(ge=0, description="Activities without a launch: only their queue is known.")
+    waits: dict[str, int] = Field(description="Blocking calls by what they wait for.")
+    waits_guessed: int = Field(ge=0, description="Of them, with a stream taken from the thread's last launch.")
+    dependencies: dict[str, int] = Field(
+        description="Dependencies between streams: `recorded`, from the order of `calls`, or `inferred`."
+    )
+    handovers: int = Field(ge=0, description="Hand-overs between host threads, inferred from their rests.")
+    queue_depth: int = Field(ge=0, description="Launches a queue holds; 0 where none was seen full.")
+    launch_latency: Quantiles | None = Field(description="Launch to start where the queue was empty.")
+    queued: list[int] = Field(description="Launches under way, at 50 equally spaced times of the span.")
+
+
 class Replay(Record):
-    """How well the replay reproduces the run."""
+    """How well the replay reproduces the run, and what it tells about it."""
 
     baseline_ns: int = Field(ge=0, description="Span of the replay with nothing fixed, nanoseconds.")
     measured_ns: int = Field(ge=0, description="Span as recorded, nanoseconds.")
     error_pct: float = Field(description="Replayed over recorded span, minus one, per cent; negative: too fast.")
-    explained_pct: float = Field(description="Share of the recorded span that the replay's rules explain, per cent.")
+    explained_pct: float = Field(description="Share of the critical path that the replay's rules explain, per cent.")
+    bound_by: BoundBy = Field(
+        description="What bounds the run: the resource without which it would lose at least 20 %, and clearly more "
+        "than without any other; `mixed` where several run abreast, `unknown` where less than 70 % is explained."
+    )
+    paths: list[CriticalPath] = Field(description="One critical path a device.")
+    if_free: dict[Freed, int] = Field(
+        description="Span were a resource free, nanoseconds: a bound on everything that could be done about it."
+    )
+    half_host_ns: int = Field(
+        ge=0, description="Span with all time of the host threads halved: what recording stacks and shapes may hide."
+    )
+    evidence: ReplayEvidence = Field(description="What the constraints come from.")
 
 
 class LedgerBlock(Record):
@@ -216,12 +291,23 @@ class CpuOp(Record):
     self_ns: int = Field(ge=0, description="Summed durations without children.")
 
 
+class ModelGuess(Record):
+    """The model that ran, as far as the trace tells; made by rules."""
+
+    name: str = Field(description="A model by its usual name, or its family.")
+    family: str = Field(description="Kind of network.")
+    confidence: Literal["high", "medium", "low"] = Field(description="How sure.")
+    reasons: list[str] = Field(description="What it rests on.")
+    facts: dict[str, EvidenceValue] = Field(description="Layers, sizes, precision and more, where the trace tells.")
+
+
 class ReportFile(Artifact):
     """The complete report."""
 
     trace: TraceInfo = Field(description="The trace: file, devices, steps, versions.")
     health: Health = Field(description="Whether to trust it.")
     platform: PlatformInfo | None = Field(description="Null where the GPU is unknown.")
+    model: ModelGuess | None = Field(default=None, description="The model; null where the trace tells nothing of it.")
     ledger: LedgerBlock = Field(description="The time ledger.")
     coverage: Coverage = Field(description="How much could be rated.")
     replay: Replay | None = Field(description="Null until the run is replayed.")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
 from rooftrace.contracts.ledger import LedgerFile
+from rooftrace.contracts.replay import ReplayFile
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import CheckFailed, InputError
 
@@ -25,11 +26,27 @@ LEDGER = "evidence/ledger.json"
 OPS = "evidence/ops.csv"
 KERNELS = "evidence/kernels.csv"
 GAPS = "evidence/gaps.csv"
+REPLAY = "evidence/replay.json"
+STATE = "state.json"
+COMPARE = "compare.json"
+PROSE = "prose"
+MODEL = "model"  # identification of the model: no analyzer, but prose of its own
 
 
 def evidence_path(analyzer: str) -> str:
     """Relative path of an analyzer's evidence."""
     return f"evidence/{analyzer}.json"
+
+
+def prose_path(analyzer: str) -> str:
+    """Relative path of an analyzer's prose."""
+    return f"{PROSE}/{analyzer}.json"
+
+
+def prose_files(run: Path) -> list[str]:
+    """Relative paths of the prose files that are there, sorted."""
+    folder = run / PROSE
+    return sorted(f"{PROSE}/{path.name}" for path in folder.glob("*.json")) if folder.is_dir() else []
 
 
 def schema_name_of(path: str) -> str | None:
@@ -41,9 +58,16 @@ def schema_name_of(path: str) -> str | None:
         OPS: "ops",
         KERNELS: "kernels",
         GAPS: "gaps",
+        REPLAY: "replay",
+        STATE: "state",
+        COMPARE: "compare",
+        evidence_path(MODEL): "model_evidence",
+        prose_path(MODEL): "model_prose",
     }
     if path in fixed:
         return fixed[path]
+    if path.startswith(f"{PROSE}/") and path.endswith(".json"):
+        return "prose"
     return "evidence" if path.startswith("evidence/") and path.endswith(".json") else None
 
 
@@ -54,8 +78,30 @@ def model_of(schema_name: str) -> type[BaseModel] | None:
         "report": ReportFile,
         "ledger": LedgerFile,
         "evidence": AnalyzerEvidence,
+        "replay": ReplayFile,
     }
-    return models.get(schema_name)
+    return models.get(schema_name) or _model_of_written(schema_name)
+
+
+def _model_of_written(schema_name: str) -> type[BaseModel] | None:
+    """Models that only a run with prose needs; loading them takes as long as reading a small run."""
+    if schema_name == "state":
+        from rooftrace.contracts.state import StateFile
+
+        return StateFile
+    if schema_name == "model_evidence":
+        from rooftrace.contracts.model_evidence import ModelEvidence
+
+        return ModelEvidence
+    if schema_name == "compare":
+        from rooftrace.contracts.compare import CompareFile
+
+        return CompareFile
+    if schema_name in ("prose", "model_prose"):
+        from rooftrace.contracts.prose import ModelProse, ProseFile
+
+        return ProseFile if schema_name == "prose" else ModelProse
+    return None
 
 
 def to_json(record: BaseModel) -> bytes:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from rooftrace.ledger.gaps import Gap, find_gaps
-from rooftrace.ledger.parts import device_ledgers
+from rooftrace.ledger.gaps import Gap, GapColumns, find_gaps, gap_columns
+from rooftrace.ledger.parts import GapCauses, Timeline, device_ledgers
 
-__all__ = ["Gap", "device_ledgers", "find_gaps"]
+__all__ = [
+    "Gap",
+    "GapCauses",
+    "GapColumns",
+    "Timeline",
+    "device_ledgers",
+    "find_gaps",
+    "gap_columns",
+]

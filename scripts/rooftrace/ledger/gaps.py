@@ -21,7 +21,17 @@ class Gap:
     after: int
 
 
-def find_gaps(start: NDArray[np.int64], end: NDArray[np.int64]) -> list[Gap]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapColumns:
+    """Gaps in time order, in columns; ``before`` and ``after`` are indices in the given arrays."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+
+
+def gap_columns(start: NDArray[np.int64], end: NDArray[np.int64]) -> GapColumns:
     """All gaps between the first start and the last end, in time order; ``start`` is sorted.
 
     An activity without duration bounds gaps like any other, so that the gaps add up to the span's idle time.
@@ -29,10 +39,13 @@ def find_gaps(start: NDArray[np.int64], end: NDArray[np.int64]) -> list[Gap]:
     reach = np.maximum.accumulate(end)
     last_to_end = np.maximum.accumulate(np.where(end == reach, np.arange(end.size), 0))
     before = np.flatnonzero(start[1:] > reach[:-1])
-    lows, highs = reach[before], start[before + 1]
-    return [
-        Gap(low, high - low, first, second)
-        for low, high, first, second in zip(
-            lows.tolist(), highs.tolist(), last_to_end[before].tolist(), (before + 1).tolist(), strict=True
-        )
-    ]
+    return GapColumns(
+        start=reach[before], end=start[before + 1], before=last_to_end[before], after=before + 1
+    )
+
+
+def find_gaps(start: NDArray[np.int64], end: NDArray[np.int64]) -> list[Gap]:
+    """The same, one record a gap."""
+    gaps = gap_columns(start, end)
+    columns = (gaps.start, gaps.end - gaps.start, gaps.before, gaps.after)
+    return [Gap(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

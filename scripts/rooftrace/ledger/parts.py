@@ -37,29 +37,49 @@ class Timeline:
     category: NDArray[np.int64]
     step: NDArray[np.int64]
     carry_in: NDArray[np.bool_]
+    gaps: GapCauses | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapCauses:
+    """Stretches of a device's idle time, by start and without overlap, each with a cause (an index of names)."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    cause: NDArray[np.uint8]
 
 
 def device_ledgers(
-    timelines: Sequence[Timeline], categories: Sequence[str], step_names: Sequence[str], window_ns: int | None
+    timelines: Sequence[Timeline],
+    categories: Sequence[str],
+    step_names: Sequence[str],
+    window_ns: int | None,
+    *,
+    causes: Sequence[str] = (),
 ) -> list[DeviceLedger]:
     """One ledger a device, cut at the first activity of each step."""
-    return [_device_ledger(timeline, categories, step_names, window_ns) for timeline in timelines]
+    return [_device_ledger(timeline, categories, step_names, window_ns, causes) for timeline in timelines]
 
 
 def _device_ledger(
-    timeline: Timeline, categories: Sequence[str], step_names: Sequence[str], window_ns: int | None
+    timeline: Timeline,
+    categories: Sequence[str],
+    step_names: Sequence[str],
+    window_ns: int | None,
+    causes: Sequence[str],
 ) -> DeviceLedger:
     low, high = int(timeline.start.min()), int(timeline.end.max())
     names, bounds = _stretches(timeline, step_names, low, high)
     parts = _parts_by_stretch(timeline, bounds)
     split = _categories_by_stretch(timeline, categories, bounds, parts["compute_ns"])
+    idle = _causes_by_stretch(timeline, causes, bounds, parts["idle_ns"])
     steps = [
         StepLedger(
             name=name,
             start_ns=int(bounds[k]),
             span_ns=int(bounds[k + 1] - bounds[k]),
             compute_by_category=split[k],
-            idle_by_cause={UNATTRIBUTED: parts["idle_ns"][k]},
+            idle_by_cause=idle[k],
             **{part: values[k] for part, values in parts.items()},
         )
         for k, name in enumerate(names)
@@ -71,7 +91,7 @@ def _device_ledger(
         span_ns=high - low,
         window_ns=window_ns,
         compute_by_category=_sum_of(split),
-        idle_by_cause={UNATTRIBUTED: totals["idle_ns"]},
+        idle_by_cause=_sum_of(idle),
         steps=steps,
         **totals,
     )
@@ -134,6 +154,26 @@ def _categories_by_stretch(
         }
         result.append(apportion(exact, whole))
     return result
+
+
+def _causes_by_stretch(
+    timeline: Timeline, causes: Sequence[str], bounds: NDArray[np.int64], idle: list[int]
+) -> list[dict[str, int]]:
+    """Idle time by cause, gaps cut at the bounds; what no given gap covers is unattributed."""
+    spent = _spent_by_cause(timeline.gaps, causes, bounds) if timeline.gaps is not None else {}
+    spent[UNATTRIBUTED] = (np.array(idle, dtype=np.int64) - sum(map(np.array, spent.values()))).tolist()
+    return [{name: spent[name][at] for name in sorted(spent) if spent[name][at]} for at in range(len(idle))]
+
+
+def _spent_by_cause(
+    gaps: GapCauses, causes: Sequence[str], bounds: NDArray[np.int64]
+) -> dict[str, list[int]]:
+    """Time of each cause in each stretch."""
+    spent: dict[str, list[int]] = {}
+    for code in np.unique(gaps.cause).tolist():
+        mine = gaps.cause == code
+        spent[causes[code]] = np.diff(union(gaps.start[mine], gaps.end[mine]).covered_before(bounds)).tolist()
+    return spent
 
 
 def apportion(exact: Mapping[str, Fraction], whole: int) -> dict[str, int]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.calltree import Link
+from rooftrace.schedule.distances import MEDIAN, gap_samples, latency_samples, typical
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,17 +59,23 @@ class Constraints:
     beside: NDArray[np.bool_]  # started well before the activity before it ended: follows that one's start
 
 
-def usual_distances(activities: Activities, schedule: Schedule) -> Distances:
-    """The usual distances of a run: medians over the activities that each constraint alone can have held back."""
-    waiting = np.flatnonzero(schedule.dependency >= 0)
+def usual_distances(activities: Activities, schedule: Schedule, chosen: NDArray[np.bool_] | None = None) -> Distances:
+    """The usual distances of a run, or of the chosen part of it: medians over what each constraint alone held back."""
+    use = np.ones(activities.row.size, dtype=bool) if chosen is None else chosen
+    waiting = np.flatnonzero(use & (schedule.dependency >= 0))
     other = activities.end[schedule.dependency[waiting]]
     lags = (activities.start[waiting] - other)[other > _ready_alone(activities, schedule)[waiting]]
     lags = lags[lags >= 0]
-    return Distances(
-        latency=schedule.usual_latency_ns,
-        gap=schedule.usual_gap_ns,
-        lag=int(np.median(lags)) if lags.size else 0,
-    )
+    latency, gap = schedule.usual_latency_ns, schedule.usual_gap_ns
+    if chosen is not None:
+        depends = schedule.dependency >= 0
+        launched = latency_samples(activities, schedule.reach, schedule.launch_start, depends)
+        launched = launched[use[launched]]
+        latency = typical(activities.start[launched] - schedule.launch_start[launched], MEDIAN, latency)
+        queued = gap_samples(activities, schedule.reach, schedule.launch_start, depends)
+        queued = queued[use[queued]]
+        gap = typical(activities.start[queued] - activities.end[schedule.reach[queued]], MEDIAN, gap)
+    return Distances(latency=latency, gap=gap, lag=int(np.median(lags)) if lags.size else 0)
 
 
 def _ready_alone(activities: Activities, schedule: Schedule) -> NDArray[np.int64]:
@@ -103,6 +110,24 @@ def fit(activities: Activities, schedule: Schedule) -> Constraints:
     slack[binding == int(Binding.FIXED)] = 0
     return Constraints(
         gap=distances[0], latency=distances[1], lag=distances[2], binding=binding, slack=slack, beside=beside
+    )
+
+
+def predict(activities: Activities, schedule: Schedule, usual: Distances, chosen: NDArray[np.bool_]) -> Constraints:
+    """Constraints with usual distances for the chosen activities: measured are only their durations and launches.
+
+    All others stay where they were measured.
+    """
+    kept = fit(activities, schedule)
+    known = chosen & (activities.launch >= 0)
+    lag = np.where(kept.lag < 0, kept.lag, usual.lag)  # a negative one is a device that drains, not an event
+    return Constraints(
+        gap=np.where(known & (schedule.reach >= 0), usual.gap, kept.gap),
+        latency=np.where(known, usual.latency, kept.latency),
+        lag=np.where(known & (schedule.dependency >= 0), lag, kept.lag),
+        binding=np.where(chosen, kept.binding, int(Binding.FIXED)).astype(np.uint8),
+        slack=np.where(chosen, 0, kept.slack),
+        beside=kept.beside,
     )
 
 

@@ -32,7 +32,8 @@ class HostCut:
 class Edit:
     """A fix, at full closure: a closure of 75 % takes three quarters of every part of it.
 
-    ``saved_ns`` is GPU time taken from each of ``activities`` (never more than its duration). ``removed`` activities
+    ``saved_ns`` is GPU time taken from each of the distinct ``activities`` (never more than its duration). ``removed``
+    activities
     run no more and are not launched; their host time is cut only where ``host`` says so. ``unblocked`` are numbers
     of waits (`Schedule.waits`) that no longer block.
     """

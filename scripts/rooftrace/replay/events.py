@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Step(IntEnum):
-    """What happens; at one time, in this order."""
+    """What happens; at one time, in this order: a thread goes on before it launches."""
 
-    ROOM = 0  # a full queue has room again for the launch that stood before it: `item` is the number of the wait
-    LAUNCH = 1  # a thread reaches a launching call: `item` is the call's number
-    ACTIVITY = 2  # `item` is the activity
-    WAIT = 3  # a blocking call returns: `item` is its number in `Schedule.waits`
-    LEAVE = 4  # a thread is done with what another waits for: `item` is the number of the hand-over
-    RESUME = 5  # that other thread goes on
+    WAIT = 0  # a blocking call returns: `item` is its number in `Schedule.waits`
+    LEAVE = 1  # a thread is done with what another waits for: `item` is the number of the hand-over
+    RESUME = 2  # that other thread goes on
+    ROOM = 3  # a full queue has room again for the launch that stood before it: `item` is the number of the wait
+    LAUNCH = 4  # a thread reaches a launching call: `item` is the call's number
+    ACTIVITY = 5  # `item` is the activity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class Events:
     launch_of: NDArray[np.int64]  # of each activity, the number of its launch; -1: none
     usable_wait: NDArray[np.bool_]  # whether a wait's activity comes before it in the order
     usable_dependency: NDArray[np.bool_]
+    usable_joined: NDArray[np.bool_]  # the same of each row of `Schedule.joined`
 
 
 def order_events(tree: CallTree, activities: Activities, schedule: Schedule) -> Events:
@@ -69,8 +70,7 @@ def order_events(tree: CallTree, activities: Activities, schedule: Schedule) -> 
     time = np.concatenate([times for _, _, times, _ in columns]).astype(np.int64)
     item = np.concatenate([np.arange(times.size) for _, _, times, _ in columns])
     order = np.lexsort((item, step, time))
-    depends = schedule.dependency >= 0
-    has_wait = waits.activity >= 0
+    keys = np.r_[key, 0]  # the last entry serves index -1
     return Events(
         step=step[order],
         item=item[order],
@@ -78,8 +78,9 @@ def order_events(tree: CallTree, activities: Activities, schedule: Schedule) -> 
         time=time[order],
         begin=np.concatenate([begins for _, _, _, begins in columns]).astype(np.int64)[order],
         launch_of=numbers,
-        usable_wait=has_wait & (np.where(has_wait, key[waits.activity], 0) <= wait_time),
-        usable_dependency=depends & (np.where(depends, key[schedule.dependency], 0) < key),
+        usable_wait=(waits.activity >= 0) & (keys[waits.activity] < wait_time),
+        usable_joined=key[schedule.joined[:, 1]] < key[schedule.joined[:, 0]],
+        usable_dependency=(schedule.dependency >= 0) & (keys[schedule.dependency] < key),
     )
 
 

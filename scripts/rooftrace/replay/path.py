@@ -6,6 +6,7 @@ last waited; a wait by the activity it waited for. The stretches cover the span 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from rooftrace.replay.events import Step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.replay.run import Replay
+    from rooftrace.replay.run import Replay, Timeline
 
 
 class Resource(IntEnum):
@@ -48,13 +49,14 @@ class Path:
 
     def by_resource(self) -> dict[str, int]:
         """Time of each resource, ns; sums to the span."""
-        spent = np.bincount(self.resource, weights=(self.end - self.start).astype(np.float64), minlength=len(Resource))
+        spent = np.zeros(len(Resource), dtype=np.int64)
+        np.add.at(spent, self.resource, self.end - self.start)
         return {resource.name.lower(): int(spent[resource]) for resource in Resource}
 
 
-def critical_path(replay: Replay, device: int) -> Path:
-    """The critical path of a device, from its last end back to its first start."""
-    walk = _Walk(replay, device)
+def critical_path(replay: Replay, device: int, timeline: Timeline | None = None) -> Path:
+    """The critical path of a device, from its last end back to its first start; as recorded if no timeline is given."""
+    walk = _Walk(replay, device, replay.measured() if timeline is None else timeline)
     walk.run()
     rows = np.array(walk.rows[::-1], dtype=np.int64).reshape(-1, 5)
     return Path(
@@ -70,34 +72,39 @@ def critical_path(replay: Replay, device: int) -> Path:
 class _Walk:
     """Goes back in time; ``now`` is where the stretch being looked for ends."""
 
-    def __init__(self, replay: Replay, device: int) -> None:
+    def __init__(self, replay: Replay, device: int, timeline: Timeline) -> None:
         self.replay = replay
-        activities = replay.activities
-        mine = np.flatnonzero(activities.device == device)
-        self.begin = int(activities.start[mine].min())
-        self.now = int(activities.end[mine].max())
-        self.last = int(mine[np.argmax(activities.end[mine])])
+        self.times = timeline
+        mine = np.flatnonzero(replay.activities.device == device)
+        self.begin = int(timeline.start[mine].min())
+        self.now = int(timeline.end[mine].max())
+        self.last = int(mine[np.argmax(timeline.end[mine])])
         self.rows: list[tuple[int, int, int, int, int]] = []
+        leaves = np.flatnonzero(replay.events.step == int(Step.LEAVE))
+        self._left = dict(zip(replay.events.item[leaves].tolist(), timeline.event[leaves].tolist(), strict=True))
         self._host_points()
 
     def _host_points(self) -> None:
-        """For each thread, where it waited or was handed something: (time, step, item), in time order."""
-        events, waits = self.replay.events, self.replay.schedule.waits
-        waited = np.zeros(events.step.size, dtype=bool)
-        is_wait = (events.step == int(Step.WAIT)) | (events.step == int(Step.ROOM))
-        waited[is_wait] = waits.waited[events.item[is_wait]] & events.usable_wait[events.item[is_wait]]
-        points = np.flatnonzero(waited | (events.step == int(Step.RESUME)))
+        """For each thread, where it waited or was handed something: (time, position of the event), in time order."""
+        events = self.replay.events
+        points = np.flatnonzero(self.times.held | (events.step == int(Step.RESUME)))
         self.points: dict[int, tuple[list[int], list[int]]] = {}
-        for lane in np.unique(events.lane[points]).tolist():
-            mine = points[events.lane[points] == lane]
-            self.points[lane] = (events.time[mine].tolist(), mine.tolist())
+        points = points[np.argsort(events.lane[points], kind="stable")]
+        cuts = np.flatnonzero(np.diff(events.lane[points])) + 1
+        for mine in np.split(points, cuts) if points.size else []:
+            self.points[int(events.lane[mine[0]])] = (self.times.event[mine].tolist(), mine.tolist())
 
     def run(self) -> None:
         """Collect the stretches."""
         place: tuple[str, int] | None = ("activity", self.last)
-        while place is not None and self.now > self.begin:
+        seen: set[tuple[str, int]] = set()  # at this time: events without a duration could lead round in a circle
+        while place is not None and self.now > self.begin and place not in seen:
             kind, item = place
+            seen.add(place)
+            before = self.now
             place = self._from_activity(item) if kind == "activity" else self._from_host(item)
+            if self.now < before:
+                seen.clear()
         if self.now > self.begin:
             self._take(
                 self.begin, Resource.HOST if self.replay.events.lane.max(initial=-1) >= 0 else Resource.UNEXPLAINED
@@ -110,28 +117,27 @@ class _Walk:
             self.now = since
 
     def _from_activity(self, item: int) -> tuple[str, int] | None:
-        replay = self.replay
-        activities, constraints = replay.activities, replay.constraints
-        self._take(int(activities.start[item]), Resource(int(activities.work[item])), activity=item)
-        binding = Binding(int(constraints.binding[item]))
-        self._take(self.now - int(constraints.slack[item]), Resource.UNEXPLAINED)
+        replay, times = self.replay, self.times
+        self._take(int(times.start[item]), Resource(int(replay.activities.work[item])), activity=item)
+        binding = Binding(int(times.binding[item]))
+        self._take(self.now - int(times.slack[item]), Resource.UNEXPLAINED)
         if binding is Binding.LAUNCH:
-            taken = int(replay.schedule.launch_start[item])
-            self._take(taken, Resource.LAUNCH)
-            return "host", int(replay.tree.lane[activities.launch[item]])
+            self._take(int(times.launched[item]), Resource.LAUNCH)
+            return "host", int(replay.tree.lane[replay.activities.launch[item]])
         if binding is Binding.DEPENDENCY:
             other = int(replay.schedule.dependency[item])
-            self._take(int(activities.end[other]), Resource.DEPENDENCY)
+            self._take(int(times.end[other]), Resource.DEPENDENCY)
             return "activity", other
         if binding is Binding.QUEUE:
-            before = int(replay.schedule.previous[item] if constraints.beside[item] else replay.schedule.reach[item])
-            self._take(int(activities.end[before]), Resource.DEVICE)
+            beside = bool(replay.constraints.beside[item])
+            before = int(replay.schedule.previous[item] if beside else replay.schedule.reach[item])
+            self._take(int(times.end[before]), Resource.DEVICE)
             return "activity", before
         return self._from_carry_in(item)
 
     def _from_carry_in(self, item: int) -> tuple[str, int] | None:
         """Launched before the window, or with nothing known before it: only the queues tell."""
-        schedule, ends = self.replay.schedule, self.replay.activities.end
+        schedule, ends = self.replay.schedule, self.times.end
         before, other = int(schedule.reach[item]), int(schedule.dependency[item])
         if other >= 0 and (before < 0 or ends[other] > ends[before]):
             self._take(int(ends[other]), Resource.DEPENDENCY)
@@ -145,22 +151,17 @@ class _Walk:
     def _from_host(self, lane: int) -> tuple[str, int] | None:
         """Back along a thread to where it last waited for something."""
         times, positions = self.points.get(lane, ([], []))
-        at = int(np.searchsorted(times, self.now, side="right")) - 1
+        at = bisect_right(times, self.now) - 1
         if at < 0:
             self._take(self.begin, Resource.HOST, lane=lane)
             return None
         events, schedule = self.replay.events, self.replay.schedule
-        position = positions[at]
-        item = int(events.item[position])
+        item = int(events.item[positions[at]])
         self._take(times[at], Resource.HOST, lane=lane)
-        if events.step[position] == int(Step.RESUME):
-            self._take(int(schedule.handovers.from_end[item]), Resource.HOST, lane=lane)
-            return "host", int(schedule.handovers.from_lane[item])
+        if events.step[positions[at]] == int(Step.RESUME):
+            giver, left = int(schedule.handovers.from_lane[item]), self._left[item]
+            self._take(left, Resource.HOST, lane=lane)
+            return "host", giver
         activity = int(schedule.waits.activity[item])
-        self._take(int(self.replay.activities.end[activity]), Resource.SYNCHRONISATION, lane=lane)
+        self._take(int(self.times.end[activity]), Resource.SYNCHRONISATION, lane=lane)
         return "activity", activity
-
-
-def slack_ns(paths: list[Path]) -> int:
-    """Time on the critical paths that no constraint explains, ns."""
-    return sum(path.by_resource()["unexplained"] for path in paths)

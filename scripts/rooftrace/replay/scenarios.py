@@ -36,13 +36,14 @@ class Changes:
     unblocked: dict[int, NDArray[np.float64]]  # wait -> share of its waiting that is gone
     cuts: Rows  # position of an event -> host time gone since the thread's last event, ns
     own_cuts: Rows  # position of a wait -> host time gone of the call itself, ns
+    work_cuts: Rows  # position of a wait -> host time gone of what the call does after the wait, ns
 
 
 def compile_scenarios(
     scenarios: Sequence[Scenario], activities: Activities, schedule: Schedule, events: Events
 ) -> Changes:
     """The changes of some scenarios."""
-    cuts, own_cuts = _host_cuts(scenarios, schedule, events)
+    cuts, own_cuts, work_cuts = _host_cuts(scenarios, schedule, events)
     return Changes(
         count=len(scenarios),
         durations=_durations(scenarios, activities),
@@ -50,6 +51,7 @@ def compile_scenarios(
         unblocked=_unblocked(scenarios),
         cuts=cuts,
         own_cuts=own_cuts,
+        work_cuts=work_cuts,
     )
 
 
@@ -86,8 +88,8 @@ def _unblocked(scenarios: Sequence[Scenario]) -> dict[int, NDArray[np.float64]]:
     return result
 
 
-def _host_cuts(scenarios: Sequence[Scenario], schedule: Schedule, events: Events) -> tuple[Rows, Rows]:
-    """Host time gone before each event of a thread, and within its blocking calls."""
+def _host_cuts(scenarios: Sequence[Scenario], schedule: Schedule, events: Events) -> tuple[Rows, Rows, Rows]:
+    """Host time gone before each event of a thread, and of its blocking calls before and after the wait."""
     by_lane: dict[int, dict[int, list[tuple[HostCut, float]]]] = defaultdict(lambda: defaultdict(list))
     for column, scenario in enumerate(scenarios):
         for edit, closure in scenario:
@@ -95,33 +97,41 @@ def _host_cuts(scenarios: Sequence[Scenario], schedule: Schedule, events: Events
                 by_lane[cut.lane][column].append((cut, closure))
     cuts: Rows = {}
     own_cuts: Rows = {}
+    work_cuts: Rows = {}
+    positions_of = _by_lane(events) if by_lane else {}
     for lane in sorted(by_lane):
-        positions = np.flatnonzero(events.lane == lane)
-        if not positions.size:
+        positions = positions_of.get(lane)
+        if positions is None:
             continue
-        lows, highs, own = _segments(positions, schedule, events)
-        table = np.zeros((positions.size, len(scenarios)), dtype=np.int64)
-        own_table = np.zeros_like(table)
-        for column, pieces in by_lane[lane].items():
-            times, gone = _gone_until(pieces)
-            table[:, column] = _gone_between(times, gone, lows, highs)
-            own_table[:, column] = _gone_between(times, gone, highs, highs + own)
-        _keep_nonzero(cuts, positions, table)
-        _keep_nonzero(own_cuts, positions, own_table)
-    return cuts, own_cuts
+        segments = _segments(positions, schedule, events)
+        gone = {column: _gone_until(pieces) for column, pieces in by_lane[lane].items()}
+        for rows, (lows, highs) in zip((cuts, own_cuts, work_cuts), segments, strict=True):
+            table = np.zeros((positions.size, len(scenarios)), dtype=np.int64)
+            for column, until in gone.items():
+                table[:, column] = _gone_between(*until, lows, highs)
+            _keep_nonzero(rows, positions, table)
+    return cuts, own_cuts, work_cuts
+
+
+def _by_lane(events: Events) -> dict[int, NDArray[np.int64]]:
+    """Positions of the events of each thread."""
+    order = np.argsort(events.lane, kind="stable")
+    cuts = np.flatnonzero(np.diff(events.lane[order])) + 1
+    return {int(events.lane[mine[0]]): mine for mine in np.split(order, cuts) if mine.size}
 
 
 def _segments(
     positions: NDArray[np.int64], schedule: Schedule, events: Events
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Host time before each event of a thread: from the event before it to its begin; and the own time of waits."""
-    step, highs = events.step[positions], events.begin[positions]
-    lows = np.r_[np.iinfo(np.int64).min // 2, events.time[positions[:-1]]]
-    lows = np.where(step == int(Step.RESUME), highs, np.minimum(lows, highs))  # it waited for the other thread
-    own = np.zeros(positions.size, dtype=np.int64)
-    waits = step == int(Step.WAIT)
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Host time of a thread around each of its events: from the one before; of waits, before and after waiting."""
+    step, begin, time = events.step[positions], events.begin[positions], events.time[positions]
+    lows = np.minimum(np.r_[np.iinfo(np.int64).min // 2, time[:-1]], begin)
+    lows = np.where(step == int(Step.RESUME), begin, lows)  # it waited for the other thread
+    own, work = np.zeros_like(begin), np.zeros_like(begin)
+    waits = np.flatnonzero(step == int(Step.WAIT))
     own[waits] = schedule.waits.own_ns[events.item[positions[waits]]]
-    return lows, highs, own
+    work[waits] = schedule.waits.work_ns[events.item[positions[waits]]]
+    return [(lows, begin), (begin, begin + own), (time - work, time)]
 
 
 def _gone_until(pieces: list[tuple[HostCut, float]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -142,8 +152,8 @@ def _gone_between(
 ) -> NDArray[np.int64]:
     if times.size < 2:
         return np.zeros(lows.size, dtype=np.int64)
-    until = np.interp(highs, times, gone) - np.interp(lows, times, gone)
-    return np.rint(until).astype(np.int64)
+    until = np.rint(np.interp(highs, times, gone)) - np.rint(np.interp(lows, times, gone))  # sums stay exact
+    return until.astype(np.int64)
 
 
 def _keep_nonzero(rows: Rows, positions: NDArray[np.int64], table: NDArray[np.int64]) -> None:

@@ -25,6 +25,14 @@ COLOURS = {
     "exposed_comm": "#c9640f",
     "exposed_copy": "#c23b3b",
     "idle": "#c9cdd2",
+    "communication": "#c9640f",
+    "copy": "#c23b3b",
+    "host": "#e3b23c",
+    "launch": "#f0d58a",
+    "synchronisation": "#b58a17",
+    "device": "#8fb3d9",
+    "dependency": "#7f8fa6",
+    "unexplained": "#3b3f45",
 }
 OTHER = "#555b63"
 

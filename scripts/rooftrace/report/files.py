@@ -14,6 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from rooftrace.contracts import store
 from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
 from rooftrace.contracts.ledger import LedgerFile
+from rooftrace.contracts.model_evidence import ModelEvidence
+from rooftrace.contracts.replay import ReplayFile
 from rooftrace.contracts.report import OpGroup
 from rooftrace.contracts.tables import OPS
 from rooftrace.errors import CheckFailed
@@ -37,6 +39,8 @@ class RunFiles:
     ledger: LedgerFile
     ops: list[OpGroup]
     evidence: list[AnalyzerEvidence]
+    replay: ReplayFile | None = None
+    model: ModelEvidence | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +55,8 @@ class KernelRow:
     count: int
     total_ns: int
     median_ns: int
+    owners: tuple[str, ...] = ()
+    spells_tile: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +84,15 @@ def read_run(run: Path) -> RunFiles:
             store.read_artifact(run / store.evidence_path(name), AnalyzerEvidence)
             for name in sorted(manifest.analyzers)
         ],
+        replay=store.read_artifact(run / store.REPLAY, ReplayFile) if (run / store.REPLAY).is_file() else None,
+        model=_model(run),
     )
+
+
+def _model(run: Path) -> ModelEvidence | None:
+    """What is known of the model, where the run has a file about it."""
+    path = run / store.evidence_path(store.MODEL)
+    return store.read_artifact(path, ModelEvidence) if path.is_file() else None
 
 
 def read_ops(run: Path) -> list[OpGroup]:
@@ -133,6 +147,8 @@ def read_kernels(run: Path) -> list[KernelRow]:
             total_ns=total + (seen.total_ns if seen else 0),
             # NB: of the row with most time; medians of several rows cannot be merged exactly.
             median_ns=seen.median_ns if seen and seen.total_ns >= total else int(row["median_ns"]),
+            owners=tuple(dict.fromkeys((*(seen.owners if seen else ()), row["owner_op"]))),
+            spells_tile='"tile"' in row["facts"],
         )
     return sorted(merged.values(), key=lambda kernel: (-kernel.total_ns, kernel.name, kernel.kind))
 

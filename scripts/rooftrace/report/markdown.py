@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
+from rooftrace.contracts import fencing
+
 LIMIT = 120
 
-_SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]+")
 _SPECIAL = re.compile(r"([\\`*\[\]|~])")
 # An underscore inside a word is no emphasis, and names are full of them.
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -32,9 +33,8 @@ UNKNOWN = Safe("-")
 
 
 def one_line(text: str, limit: int = LIMIT) -> str:
-    """`text` without line ends, control characters and overlong tails."""
-    flat = _SPACE.sub(" ", text).strip()
-    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+    """`text` without line ends, control and invisible characters and overlong tails."""
+    return fencing.one_line(text, limit)
 
 
 def tail(text: str, limit: int) -> str:
@@ -49,7 +49,17 @@ def md(text: str, limit: int = LIMIT) -> Safe:
     flat = _EMPHASIS.sub(r"\\_", flat)
     flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     flat = flat.replace("{{", "{ {").replace("}}", "} }").replace("{%", "{ %").replace("%}", "% }")
+    flat = flat.replace("://", ":&#47;/").replace("www.", "www&#46;")  # a bare address would become a link
     return Safe(_BLOCK_START.sub(r"\\\1", flat))
+
+
+def literal(text: str) -> Safe:
+    """Words of a sentence as Markdown that shows them as they are; spaces at either end stay."""
+    inner = text.strip()
+    if not inner:
+        return Safe(" " if text else "")
+    before, after = " " * text[0].isspace(), " " * text[-1].isspace()
+    return Safe(f"{before}{md(inner, len(inner) + 1)}{after}")
 
 
 def code(text: str, limit: int = LIMIT) -> Safe:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rooftrace import units
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from rooftrace.contracts.ledger import LedgerParts
+    from rooftrace.contracts.report import CriticalPath
     from rooftrace.report.view import StepFacts, View
 
 WIDTH = 900
@@ -41,6 +43,8 @@ def draw_plots(view: View) -> dict[str, str]:
     if not view.report.ledger.devices:
         return {}
     plots = {"plots/ledger.svg": _ledger_plot(view)}
+    if view.report.replay and view.report.replay.paths:
+        plots["plots/critical_path.svg"] = _path_plot(view.report.replay.paths)
     if view.steps:
         plots["plots/steps.svg"] = _steps_plot(view.steps)
     if view.roofline:
@@ -104,6 +108,33 @@ def _steps_plot(facts: StepFacts) -> str:
     sums = [(part, sum(part_ns(row, part) for row in rows)) for part in PARTS]
     _draw_legend(drawing, y + 20, [item for item in sums if item[1]], sum(time for _, time in sums))
     return _render("steps", drawing, steps=len(rows), left_out=len(facts.rows) - len(rows))
+
+
+def _path_plot(paths: list[CriticalPath]) -> str:
+    """Per device a strip in the order of time and, below it, the shares of each resource."""
+    drawing = Drawing()
+    y = 44.0
+    for path in paths[:DEVICES_SHOWN]:
+        drawing.texts.append(Text(x=BAR_LEFT - 10, y=y + 17, text=f"GPU {path.device}", anchor="end"))
+        runs = [(resource, len(list(same))) for resource, same in groupby(path.strip)]
+        x = BAR_LEFT
+        for resource, length in runs:
+            width = BAR_WIDTH * length / len(path.strip)
+            drawing.rects.append(Rect(x=x, y=y, width=width, height=26, fill=colour_of(resource), name=resource))
+            x += width
+        _draw_bar(drawing, y + 30, 18, by_time(_spent([path])), path.span_ns)
+        y += 62
+    items = [item for item in by_time(_spent(paths)) if item[1]]
+    _draw_legend(drawing, y + 14, items, sum(path.span_ns for path in paths))
+    return _render("critical_path", drawing, left_out=max(0, len(paths) - DEVICES_SHOWN))
+
+
+def _spent(paths: list[CriticalPath]) -> dict[str, int]:
+    spent: dict[str, int] = {}
+    for path in paths:
+        for resource, time in path.by_resource.items():
+            spent[resource] = spent.get(resource, 0) + time
+    return spent
 
 
 def _parts(ledger: LedgerParts) -> Items:

@@ -1,7 +1,12 @@
-"""Words for findings: knowledge patterns chosen by the evidence, with the evidence's numbers filled in."""
+"""Words for findings, with the evidence's numbers filled in.
+
+The pack's own words are knowledge patterns chosen by the evidence. A writer's words take their place where they are
+sound; title, numbers and order are the scripts' in either case.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -11,6 +16,7 @@ from rooftrace.contracts.report import Finding
 from rooftrace.contracts.store import json_path
 from rooftrace.errors import CheckFailed
 from rooftrace.pack import KNOWLEDGE
+from rooftrace.report.markdown import md
 from rooftrace.report.values import fill
 
 if TYPE_CHECKING:
@@ -18,6 +24,13 @@ if TYPE_CHECKING:
 
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.contracts.evidence import FindingEvidence
+    from rooftrace.contracts.prose import FindingProse
+    from rooftrace.contracts.report import ReportFile
+    from rooftrace.report.grounding.judge import Chosen, Outcome
+
+# Begins the paragraph of a resolution that a writer's words do not replace.
+_NOT_VISIBLE = "Not visible in a trace: "
+_PROSE_SLOTS = ("insight", "action", "reasoning", "resolution", "verify")
 
 # Used where a finding names no pattern.
 _FALLBACK = {"measured": "default", "modelled": "default", "upper_bound": "unrated"}
@@ -79,7 +92,7 @@ def write_finding(found: FindingEvidence, *, analyzer: str, rank: int, knowledge
     # Priority 0 is what is said when nothing better is known: it adds nothing to a specific pattern.
     resolution += [f"Also: {words(other, 'action')}" for other in others if other.priority > 0]
     if writer.cannot_see:
-        resolution.append(f"Not visible in a trace: {words(writer, 'cannot_see')}")
+        resolution.append(f"{_NOT_VISIBLE}{words(writer, 'cannot_see')}")
     return Finding(
         **{name: getattr(found, name) for name in _COPIED},
         rank=rank,
@@ -120,3 +133,48 @@ def citable(found: FindingEvidence, analyzer: str) -> Mapping[str, EvidenceValue
         "score_mid_pct": found.score.mid,
         "score_high_pct": found.score.high,
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Words beside the findings, as Markdown: summaries by analyzer, the model, and whose words were used."""
+
+    summaries: Mapping[str, str] = field(default_factory=dict)
+    model: str | None = None
+    outcomes: tuple[Outcome, ...] = ()
+
+
+def with_prose(report: ReportFile, chosen: Chosen, values: Mapping[str, EvidenceValue]) -> tuple[ReportFile, Told]:
+    """The report with the chosen words in their slots. `values` are all citable quantities by id."""
+    from rooftrace.report.slots import SlotText
+
+    def words(finding: Finding) -> Finding:
+        prose = chosen.findings.get(finding.id)
+        return finding.model_copy(update=_slots(finding, prose, values)) if prose else finding
+
+    told = Told(
+        summaries={name: SlotText(raw=text).markdown(values) for name, text in chosen.summaries.items()},
+        model=_model(chosen, values),
+        outcomes=chosen.outcomes,
+    )
+    update = {"findings": [words(f) for f in report.findings], "unranked": [words(f) for f in report.unranked]}
+    return report.model_copy(update=update), told
+
+
+def _slots(finding: Finding, prose: FindingProse, values: Mapping[str, EvidenceValue]) -> dict[str, str]:
+    from rooftrace.report.slots import SlotText
+
+    slots = {name: text for name in _PROSE_SLOTS if (text := getattr(prose, name)) is not None}
+    filled = {name: SlotText(raw=text).markdown(values) for name, text in slots.items()}
+    kept = [part for part in finding.resolution.split("\n\n") if part.startswith(_NOT_VISIBLE)]
+    return {**filled, "resolution": "\n\n".join([filled["resolution"], *kept])}
+
+
+def _model(chosen: Chosen, values: Mapping[str, EvidenceValue]) -> str | None:
+    from rooftrace.report.slots import SlotText
+
+    model = chosen.model
+    if model is None:
+        return None
+    summary = SlotText(raw=model.summary).markdown(values)
+    return f"{md(model.name)} ({md(model.family)}; confidence {model.confidence}). {summary}"

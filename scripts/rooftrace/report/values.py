@@ -6,6 +6,7 @@ The ending of a name is its unit, so that one table decides how every quantity i
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooftrace import units
@@ -25,6 +26,12 @@ _DIMENSIONS = frozenset({"m", "n", "k"})
 _PLAIN_WORDS = frozenset(
     {
         "bound",
+        "cause",
+        "collective",
+        "direction",
+        "memory",
+        "comm_phase",
+        "aspect",
         "library",
         "precision",
         "phase",
@@ -39,10 +46,13 @@ _PLAIN_WORDS = frozenset(
         "gpu_name",
         "gpu_vendor",
         "odd_dims",
+        "workload",
+        "verdict",
+        "bound_by",
     }
 )
 # Python frames: their path is cut at its beginning, so that file and line stay.
-_FRAMES = frozenset({"source", "top_gap_frame"})
+_FRAMES = frozenset({"source", "frame", "comm_frame", "top_copy_frame"})
 
 
 def _number(value: float) -> str:
@@ -50,19 +60,55 @@ def _number(value: float) -> str:
     return units.format_count(value) if abs(value) >= 1_000 or value == int(value) else f"{value:.3g}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """How quantities with one ending are read: what they measure, their factor to a common unit, their text."""
+
+    ending: str
+    measures: str
+    factor: float
+    form: Callable[[float], str]
+
+
 # Longest ending first where one ends like another.
-_ENDINGS: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("_per_ms", lambda value: f"{_number(value)} per ms"),
-    ("_ms", lambda value: units.format_ns(value * units.NS_PER_MS)),
-    ("_us", lambda value: units.format_ns(value * units.NS_PER_US)),
-    ("_ns", units.format_ns),
-    ("_pct", units.format_pct),
-    ("_count", units.format_count),
-    ("_bytes", units.format_bytes),
-    ("_tflops", lambda value: units.format_flops_per_s(value * 1e12)),
-    ("_gbps", lambda value: units.format_bytes_per_s(value * 1e9)),
-    ("_flops", units.format_flops),
+_UNITS = (
+    Unit(ending="_per_ms", measures="rate", factor=1, form=lambda value: f"{_number(value)} per ms"),
+    Unit(ending="_ms", measures="time", factor=1e6, form=lambda value: units.format_ns(value * units.NS_PER_MS)),
+    Unit(ending="_us", measures="time", factor=1e3, form=lambda value: units.format_ns(value * units.NS_PER_US)),
+    Unit(ending="_ns", measures="time", factor=1, form=units.format_ns),
+    Unit(ending="_pct", measures="percentage", factor=1, form=units.format_pct),
+    Unit(ending="_count", measures="count", factor=1, form=units.format_count),
+    Unit(ending="_bytes", measures="bytes", factor=1, form=units.format_bytes),
+    Unit(
+        ending="_tflops",
+        measures="FLOP/s",
+        factor=1e12,
+        form=lambda value: units.format_flops_per_s(value * 1e12),
+    ),
+    Unit(
+        ending="_gbps",
+        measures="byte/s",
+        factor=1e9,
+        form=lambda value: units.format_bytes_per_s(value * 1e9),
+    ),
+    Unit(ending="_flops", measures="FLOP", factor=1, form=units.format_flops),
 )
+
+
+def unit_of(name: str) -> Unit | None:
+    """Unit of a quantity, by the ending of its name; None for plain numbers and for sizes of a matrix."""
+    last = name.rpartition(".")[2]
+    return None if last in _DIMENSIONS else next((unit for unit in _UNITS if last.endswith(unit.ending)), None)
+
+
+def measures(name: str, value: EvidenceValue) -> str:
+    """What a citation stands for: `time`, `percentage` …, `number`, `text`, or `yes or no`."""
+    if isinstance(value, bool):
+        return "yes or no"
+    if isinstance(value, str):
+        return "text"
+    unit = unit_of(name)
+    return unit.measures if unit else "number"
 
 
 def format_value(name: str, value: EvidenceValue) -> str:
@@ -71,21 +117,19 @@ def format_value(name: str, value: EvidenceValue) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
-    last = name.rpartition(".")[2]
-    if last in _DIMENSIONS:
+    if name.rpartition(".")[2] in _DIMENSIONS:
         return str(value)
-    for ending, form in _ENDINGS:
-        if last.endswith(ending):
-            return form(value)
-    return _number(value)
+    unit = unit_of(name)
+    return unit.form(value) if unit else _number(value)
 
 
 def cite(name: str, value: EvidenceValue) -> Safe:
     """A value as Markdown: numbers with their unit, names from the trace as inline code."""
     text = format_value(name, value)
-    if not isinstance(value, str) or name in _PLAIN_WORDS:
+    last = name.rpartition(".")[2]
+    if not isinstance(value, str) or last in _PLAIN_WORDS:
         return md(text)
-    return code(tail(text, LIMIT) if name in _FRAMES else text)
+    return code(tail(text, LIMIT) if last in _FRAMES else text)
 
 
 def fill(text: str, values: Mapping[str, EvidenceValue], *, where: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rooftrace import units
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.report.files import GapRow, KernelRow, read_kernels, read_longest_gaps
+from rooftrace.report.prose import Told
 from rooftrace.report.roofline import Roofline, roofline
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 GAPS_SHOWN = 5
 _SEPARATORS = re.compile(r"[./]|: ")
 _INSTANCE = re.compile(r"_[0-9]+$")
+# Tier of an analyzer's findings; compute where it is not named.
+_TIER_OF = {"idle": "system", "multi_kernel": "system", "fusion": "fusion"}
 PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")
 
 
@@ -69,10 +72,18 @@ class StepFacts:
 class View:
     """A report with its indexes. Reads nothing; everything here is derived."""
 
-    def __init__(self, report: ReportFile, kernels: list[KernelRow], gaps: list[GapRow]) -> None:
+    def __init__(
+        self, report: ReportFile, kernels: list[KernelRow], gaps: list[GapRow], told: Told | None = None
+    ) -> None:
         self.report = report
         self.kernels = kernels
         self.gaps = gaps
+        self.told = told or Told()
+
+    def summaries(self, *tiers: str) -> list[tuple[str, str]]:
+        """Analyzers of some tiers whose findings a writer has summed up, with the text."""
+        names = {name: _TIER_OF.get(name, "compute") for name in self.told.summaries}
+        return [(name, self.told.summaries[name]) for name, tier in sorted(names.items()) if tier in tiers]
 
     @cached_property
     def all_findings(self) -> list[Finding]:
@@ -181,7 +192,7 @@ class View:
         return "nvidia" if any(word in text for word in ("nvidia", "cuda", "geforce", "tesla", "quadro")) else ""
 
 
-def open_view(run: Path, report: ReportFile) -> View:
+def open_view(run: Path, report: ReportFile, told: Told | None = None) -> View:
     """The view of a report and of the tables beside it."""
     has_gpu = bool(report.ledger.devices)
     wants_gaps = any(finding.id.startswith("idle.") for finding in [*report.findings, *report.unranked])
@@ -189,6 +200,7 @@ def open_view(run: Path, report: ReportFile) -> View:
         report,
         kernels=read_kernels(run) if has_gpu else [],
         gaps=read_longest_gaps(run, GAPS_SHOWN) if wants_gaps else [],
+        told=told,
     )
 
 

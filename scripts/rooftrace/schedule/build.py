@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.schedule import queues as queueing
 from rooftrace.schedule.calls import find_calls, find_launches
+from rooftrace.schedule.distances import (
+    LOW,
+    MEDIAN,
+    USUAL_GAP_NS,
+    USUAL_LATENCY_NS,
+    gap_samples,
+    latency_samples,
+    typical,
+)
 from rooftrace.schedule.full import find_full_queues
 from rooftrace.schedule.handovers import find_handovers
 from rooftrace.schedule.model import Schedule, WaitKind
-from rooftrace.schedule.streams import find_dependencies
+from rooftrace.schedule.queues import build_queues, reach_end
+from rooftrace.schedule.streams import find_dependencies, infer_dependencies
 from rooftrace.schedule.waits import Scene, find_waits
 
 if TYPE_CHECKING:
@@ -19,18 +29,27 @@ if TYPE_CHECKING:
 
     from rooftrace.calltree import Activities, CallTree
     from rooftrace.schedule.model import Waits
+    from rooftrace.schedule.queues import Queues
     from rooftrace.trace import Trace
+
+
+# A launch call that takes this many times the usual of its name did something else as well.
+_SLOW_FACTOR = 5
+_LEAST_SLOW_NS = 50_000
 
 
 def build_schedule(trace: Trace, tree: CallTree, activities: Activities) -> Schedule:
     """What every activity and every blocking call of a run waited for."""
-    queues = queueing.build_queues(tree, activities)
-    latency, usual_latency = queueing.usual_latency(queueing.launch_latencies(activities, queues))
+    queues = build_queues(tree, activities)
     calls, launches = find_calls(trace, tree), find_launches(tree, activities)
     depth, full = find_full_queues(tree, activities, queues)
     scene = Scene(trace=trace, tree=tree, activities=activities, queues=queues, calls=calls, launches=launches)
     waits = find_waits(scene, full)
-    dependencies = find_dependencies(trace, tree, activities, queues, (calls, launches, usual_latency))
+    queues = replace(queues, launch_start=_taken(tree, activities, queues.launch_start, waits))
+    known = find_dependencies(trace, tree, activities, queues, (calls, launches))
+    latencies, _ = _distances(activities, queues, known.activity >= 0)
+    dependencies = infer_dependencies(activities, queues, known, typical(latencies, MEDIAN, USUAL_LATENCY_NS))
+    latencies, gaps = _distances(activities, queues, dependencies.activity >= 0)
     lanes = np.unique(np.r_[launches.lane, tree.lane[waits.node].astype(np.int64)])
     return Schedule(
         queue=queues.queue,
@@ -38,26 +57,58 @@ def build_schedule(trace: Trace, tree: CallTree, activities: Activities) -> Sche
         reach=queues.reach,
         dependency=dependencies.activity,
         dependency_source=dependencies.source,
-        launch_start=_taken(tree, activities, queues.launch_start, waits),
-        found_empty=queueing.found_empty(activities, queues),
-        latency_ns=latency,
-        usual_latency_ns=usual_latency,
-        usual_gap_ns=queueing.usual_gap(queueing.queue_gaps(activities, queues)),
+        joined=dependencies.joined,
+        launch_start=queues.launch_start,
+        found_empty=(activities.launch >= 0) & (queues.launch_start >= reach_end(activities, queues.reach)),
+        latency_ns=typical(latencies, LOW, USUAL_LATENCY_NS),
+        usual_latency_ns=typical(latencies, MEDIAN, USUAL_LATENCY_NS),
+        usual_gap_ns=typical(gaps, MEDIAN, USUAL_GAP_NS),
         depth=depth,
         waits=waits,
         handovers=find_handovers(tree, lanes),
     )
 
 
+def _distances(
+    activities: Activities, queues: Queues, depends: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Launch latencies and gaps of queued activities, ns."""
+    launched = latency_samples(activities, queues.reach, queues.launch_start, depends)
+    queued = gap_samples(activities, queues.reach, queues.launch_start, depends)
+    return (
+        np.maximum(activities.start[launched] - queues.launch_start[launched], 0),
+        activities.start[queued] - activities.end[queues.reach[queued]],
+    )
+
+
 def _taken(tree: CallTree, activities: Activities, launch_start: NDArray[np.int64], waits: Waits) -> NDArray[np.int64]:
-    """Start of each launch; of a call that stood before a full queue, the time at which there was room."""
-    stood = (waits.kind == int(WaitKind.QUEUE)) & waits.waited
-    if not stood.any():
-        return launch_start
+    """When its queue took each launch: at the start of the call, but for calls that did something else first.
+
+    A call that stood before a full queue launched once there was room; a slow one whose work began no sooner than its
+    end (it loaded a module, say) launched last.
+    """
     shift = np.zeros(tree.row.size, dtype=np.int64)
-    nodes = waits.node[stood]
-    shift[nodes] = tree.end[nodes] - waits.own_ns[stood] - tree.start[nodes]
-    launched = activities.launch >= 0
+    launched = np.flatnonzero(activities.launch >= 0)
+    nodes = np.unique(activities.launch[launched])
+    usual = _usual_durations(tree, nodes)
+    dur = tree.dur[nodes]
+    slow = dur > np.maximum(_SLOW_FACTOR * usual, _LEAST_SLOW_NS)
+    shift[nodes[slow]] = (dur - usual)[slow]
+    early = activities.start[launched] < (tree.start + shift)[activities.launch[launched]]
+    shift[activities.launch[launched[early]]] = 0
+    stood = (waits.kind == int(WaitKind.QUEUE)) & waits.waited
+    held = waits.node[stood]
+    shift[held] = np.maximum(tree.dur[held] - waits.own_ns[stood], 0)
     taken: NDArray[np.int64] = launch_start.copy()
-    taken[launched] += np.maximum(shift[activities.launch[launched]], 0)
+    taken[launched] += shift[activities.launch[launched]]
     return taken
+
+
+def _usual_durations(tree: CallTree, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Median duration of the calls of each one's name, ns."""
+    usual = np.zeros(nodes.size, dtype=np.int64)
+    names = tree.name[nodes]
+    for code in np.unique(names).tolist():
+        mine = names == code
+        usual[mine] = int(np.median(tree.dur[nodes[mine]]))
+    return usual

@@ -27,9 +27,10 @@ _SPREAD = 0.05
 
 def find_full_queues(tree: CallTree, activities: Activities, queues: Queues) -> tuple[int, list[Wait]]:
     """Depth of the launch queues (0: none was seen full) and the waits of launch calls for room in them."""
-    tables = [_launches(activities, queues, number) for number in range(queues.bounds.size - 1)]
+    long = np.flatnonzero(np.diff(queues.bounds) > _LEAST_DEPTH).tolist()
+    tables = {number: _launches(activities, queues, number) for number in long}
     seen: list[int] = []
-    for nodes, last, ends in tables:
+    for nodes, last, ends in tables.values():
         if nodes.size > _LEAST_DEPTH:
             copies = activities.work[last] == int(Work.COPY)  # their calls may last until the copy is done
             seen += _depths(tree, nodes, ends, ~copies)
@@ -40,7 +41,7 @@ def find_full_queues(tree: CallTree, activities: Activities, queues: Queues) -> 
         return 0, []
     waits = [
         Wait(int(nodes[place]), WaitKind.QUEUE, number, int(last[place - depth]), guessed=True)
-        for number, (nodes, last, _) in enumerate(tables)
+        for number, (nodes, last, _) in tables.items()
         for place in range(depth, nodes.size)
     ]
     return depth, waits

@@ -6,7 +6,6 @@ rest waited for the thread that worked last during it, if that one rests in turn
 
 from __future__ import annotations
 
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +54,7 @@ def _match(stretches: NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
     by_end = stretches[np.argsort(stretches[:, 2], kind="stable")]
     ends, lanes = by_end[:, 2], by_end[:, 0].tolist()
     next_start = _next_starts(by_end)
-    in_turn = _pairs_in_turn(stretches)
+    in_turn = _Turns(stretches)
     previous_end: dict[int, int] = {}
     found = []
     for lane, start, end in sorted(stretches.tolist(), key=lambda row: (row[1], row[0])):
@@ -65,25 +64,27 @@ def _match(stretches: NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
         last = int(np.searchsorted(ends, start, side="right")) - 1
         while last >= low and lanes[last] == lane:
             last -= 1
-        if last >= low and next_start[last] >= end and (lanes[last], lane) in in_turn:
+        if last >= low and next_start[last] >= end and in_turn.hold(lanes[last], lane):
             found.append((lane, start, lanes[last], int(ends[last])))
     return found
 
 
-def _pairs_in_turn(stretches: NDArray[np.int64]) -> set[tuple[int, int]]:
-    """Pairs of threads that hardly ever work at the same time."""
-    busy = {
-        lane: union(mine[:, 1], mine[:, 2])
-        for lane in np.unique(stretches[:, 0]).tolist()
-        for mine in (stretches[stretches[:, 0] == lane],)
-    }
-    pairs = set()
-    for first, second in permutations(sorted(busy), 2):
-        one, other = busy[first], busy[second]
-        common = int((one.covered_before(other.end) - one.covered_before(other.start)).sum())
-        if common <= _CONCURRENT_SHARE * min(one.length, other.length):
-            pairs.add((first, second))
-    return pairs
+class _Turns:
+    """Which threads hardly ever work at the same time; each pair is looked at when it first matters."""
+
+    def __init__(self, stretches: NDArray[np.int64]) -> None:
+        cuts = np.flatnonzero(np.diff(stretches[:, 0])) + 1  # they come by lane
+        self._busy = {int(mine[0, 0]): union(mine[:, 1], mine[:, 2]) for mine in np.split(stretches, cuts)}
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def hold(self, first: int, second: int) -> bool:
+        """Whether two threads work in turn."""
+        pair = (min(first, second), max(first, second))
+        if pair not in self._known:
+            one, other = self._busy[pair[0]], self._busy[pair[1]]
+            common = int((one.covered_before(other.end) - one.covered_before(other.start)).sum())
+            self._known[pair] = common <= _CONCURRENT_SHARE * min(one.length, other.length)
+        return self._known[pair]
 
 
 def _next_starts(by_end: NDArray[np.int64]) -> list[int]:

@@ -40,7 +40,8 @@ class Waits:
     activity: NDArray[np.int64]  # of what was launched before it, the activity that ends last; -1: nothing
     waited: NDArray[np.bool_]  # whether that was still running or queued when the call began
     own_ns: NDArray[np.int64]  # host time of the call itself, had it nothing to wait for
-    tail_ns: NDArray[np.int64]  # from the end of the activity to the return of the call
+    tail_ns: NDArray[np.int64]  # from the end of the activity to the return of the call; below 0 by clock errors
+    work_ns: NDArray[np.int64]  # of the tail, what exceeds the usual return: host time of the call after the wait
     guessed: NDArray[np.bool_]  # the stream is not recorded but taken from the thread's last launch
 
 
@@ -62,6 +63,7 @@ class Schedule:
     previous: NDArray[np.int64]  # the activity before it in its queue
     dependency: NDArray[np.int64]  # an activity of another queue that it waited for
     dependency_source: NDArray[np.uint8]  # Source
+    joined: NDArray[np.int64]  # further dependencies that ended earlier: rows (activity, the one it waited for)
     reach: NDArray[np.int64]  # the activity before it in its queue that ends last
     launch_start: NDArray[np.int64]  # when its queue took the launch, ns; meaningless where `activities.launch` is -1
     found_empty: NDArray[np.bool_]  # it was launched after everything before it in its queue had ended

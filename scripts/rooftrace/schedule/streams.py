@@ -19,6 +19,8 @@ from rooftrace.schedule.model import Source
 from rooftrace.schedule.queues import LONG_AGO, reach_end
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from rooftrace.calltree import Activities, CallTree
@@ -41,10 +43,14 @@ _UNEXPLAINED_NS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """For each activity, the one of another queue that it waited for, and how that is known."""
+    """For each activity, the one of another queue that it waited for, and how that is known.
+
+    Of several the one that ended last; the others are ``joined``, rows of (activity, the one it waited for).
+    """
 
     activity: NDArray[np.int64]
     source: NDArray[np.uint8]
+    joined: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,40 +64,44 @@ class _Scene:
 
 
 def find_dependencies(
-    trace: Trace, tree: CallTree, activities: Activities, queues: Queues, parts: tuple[Calls, Launches, int]
+    trace: Trace, tree: CallTree, activities: Activities, queues: Queues, parts: tuple[Calls, Launches]
 ) -> Dependencies:
-    """Dependencies between queues; ``parts`` holds the calls, the launches and the usual launch latency, ns."""
-    calls, launches, latency = parts
-    scene = _Scene(trace=trace, tree=tree, activities=activities, queues=queues, calls=calls, launches=launches)
-    found = Dependencies(
-        activity=np.full(activities.row.size, -1, dtype=np.int64),
-        source=np.zeros(activities.row.size, dtype=np.uint8),
-    )
-    if queues.bounds.size > 2:
-        _from_calls(scene, found)
-        _from_times(scene, found, latency)
+    """Dependencies between queues that calls tell of; ``parts`` holds the calls and the launches."""
+    calls, launches = parts
+    found = np.full(activities.row.size, -1, dtype=np.int64)
+    source = np.zeros(activities.row.size, dtype=np.uint8)
+    joined: list[tuple[int, int]] = []
+    if queues.bounds.size > 2:  # at least two queues
+        scene = _Scene(trace=trace, tree=tree, activities=activities, queues=queues, calls=calls, launches=launches)
+        for waiting, waited_for, how in sorted(_from_calls(scene), key=lambda row: int(activities.end[row[1]])):
+            if found[waiting] >= 0:
+                joined.append((waiting, int(found[waiting])))
+            found[waiting], source[waiting] = waited_for, int(how)
+    return Dependencies(activity=found, source=source, joined=np.array(joined, dtype=np.int64).reshape(-1, 2))
+
+
+def infer_dependencies(activities: Activities, queues: Queues, known: Dependencies, latency: int) -> Dependencies:
+    """The same with what times alone tell, given the usual launch latency, ns."""
+    found = Dependencies(activity=known.activity.copy(), source=known.source.copy(), joined=known.joined)
+    if queues.bounds.size > 2:  # as above
+        _from_times(activities, queues, found, latency)
     return found
 
 
-def _from_calls(scene: _Scene, found: Dependencies) -> None:
+def _from_calls(scene: _Scene) -> Iterator[tuple[int, int, Source]]:
+    """(activity that waits, the one waited for, how that is known) of every stream-wait call."""
     recorded = sync_rows(scene.trace)
     record_calls = nodes_by_correlation(scene.trace, scene.tree, scene.calls.record)
     for node in scene.calls.stream_wait.tolist():
         row = recorded.get(int(scene.trace.correlation[scene.tree.row[node]]), -1)
         if row >= 0:
             waited_for, waiting = _recorded_ends(scene, row, record_calls)
-            source = Source.RECORDED
         else:
             waited_for, waiting = _ends_by_order(scene, node)
-            source = Source.CALLS
         if waited_for < 0 or waiting < 0:
             continue
-        before = int(found.activity[waiting])
-        ends = scene.activities.end
-        in_order = ends[waited_for] <= scene.activities.start[waiting] + _TOLERANCE_NS
-        if in_order and (before < 0 or ends[before] < ends[waited_for]):
-            found.activity[waiting] = waited_for
-            found.source[waiting] = int(source)
+        if scene.activities.end[waited_for] <= scene.activities.start[waiting] + _TOLERANCE_NS:
+            yield waiting, waited_for, Source.RECORDED if row >= 0 else Source.CALLS
 
 
 def _recorded_ends(scene: _Scene, row: int, record_calls: dict[int, int]) -> tuple[int, int]:
@@ -118,9 +128,8 @@ def _ends_by_order(scene: _Scene, node: int) -> tuple[int, int]:
     tree, queues = scene.tree, scene.queues
     lane, time = int(tree.lane[node]), int(tree.start[node])
     records = scene.calls.record
-    mine = records[tree.lane[records] == lane]
-    at = int(np.searchsorted(tree.start[mine], time)) - 1
-    recorded_at = int(tree.start[mine[at]]) if at >= 0 else time
+    record = int(records[np.searchsorted(records, node) - 1]) if records.size and records[0] < node else -1
+    recorded_at = int(tree.start[record]) if record >= 0 and tree.lane[record] == lane else time
     waited_for = scene.launches.around(lane, recorded_at, after=False)
     waiting = scene.launches.around(lane, time, after=True)
     if waited_for < 0 or waiting < 0 or queues.queue[waited_for] == queues.queue[waiting]:
@@ -129,8 +138,7 @@ def _ends_by_order(scene: _Scene, node: int) -> tuple[int, int]:
     return int(last[0]), waiting
 
 
-def _from_times(scene: _Scene, found: Dependencies, latency: int) -> None:
-    activities, queues = scene.activities, scene.queues
+def _from_times(activities: Activities, queues: Queues, found: Dependencies, latency: int) -> None:
     launch = queues.launch_start
     own = np.maximum(reach_end(activities, queues.reach), np.where(launch > LONG_AGO, launch + latency, LONG_AGO))
     unexplained = (own > LONG_AGO) & (activities.start - own > _UNEXPLAINED_NS) & (found.activity < 0)
@@ -170,12 +178,12 @@ class _Ends:
 
     def device_was_full(self, indices: NDArray[np.int64], ready: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether other queues kept the device busy for nearly all of the time from being ready to the start."""
-        activities, queue = self.activities, self.queues.queue
+        activities = self.activities
         result = np.zeros(indices.size, dtype=bool)
-        for number in np.unique(queue[indices]).tolist():
-            mine = np.flatnonzero(queue[indices] == number)
-            others = (queue != number) & (activities.device == activities.device[indices[mine[0]]])
-            busy = union(activities.start[others], activities.end[others])
+        for device in np.unique(activities.device[indices]).tolist():
+            mine = np.flatnonzero(activities.device[indices] == device)
+            here = activities.device == device  # its own queue was empty all that time
+            busy = union(activities.start[here], activities.end[here])
             start = activities.start[indices[mine]]
             covered = busy.covered_before(start) - busy.covered_before(ready[mine])
             result[mine] = covered >= _COVERED * (start - ready[mine])

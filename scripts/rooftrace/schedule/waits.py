@@ -15,6 +15,7 @@ import numpy as np
 from rooftrace.calltree import Work
 from rooftrace.kernelnames import describe_copy
 from rooftrace.schedule.calls import nodes_by_correlation, sync_rows
+from rooftrace.schedule.ends import ends_by_device
 from rooftrace.schedule.model import WaitKind, Waits
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from rooftrace.calltree import Activities, CallTree
     from rooftrace.schedule.calls import Calls, Launches
+    from rooftrace.schedule.ends import DeviceEnds
     from rooftrace.schedule.queues import Queues
     from rooftrace.trace import Trace
 
@@ -31,6 +33,8 @@ _TOLERANCE_NS = 2_000
 _PROMPT_NS = 100_000
 # The time from that end to the return, where no call of the run shows it.
 _USUAL_TAIL_NS = 5_000
+# Time of a blocking call by itself, where every call of its name waited: about that of a launch call.
+_USUAL_OWN_NS = 5_000
 _HOST_COPIES = ("HtoD", "DtoH")
 
 
@@ -59,32 +63,73 @@ class Wait:
 
 def find_waits(scene: Scene, full: list[Wait]) -> Waits:
     """All blocking calls; those of full queues are given."""
-    found = [*full, *_synchronisations(scene), *_copies(scene), *_drains(scene)]
+    ends = ends_by_device(scene.activities, scene.queues)
+    found = [*full, *_synchronisations(scene, ends), *_copies(scene), *_drains(scene, ends)]
     taken: dict[int, Wait] = {}
     for wait in found:
         taken.setdefault(wait.node, wait)
+    for outer in _around_others(scene.tree, np.array(sorted(taken), dtype=np.int64)):
+        del taken[outer]
     ordered = [taken[node] for node in sorted(taken)]
     return _columns(scene, ordered)
 
 
-def _synchronisations(scene: Scene) -> list[Wait]:
+def _around_others(tree: CallTree, nodes: NDArray[np.int64]) -> list[int]:
+    """Those of some calls that enclose another of them: the inner one is where the thread stands."""
+    among = np.zeros(tree.row.size + 1, dtype=bool)  # the last entry serves the parent of a root
+    among[nodes] = True
+    nearest = np.r_[tree.innermost(among[:-1]), -1]
+    outer = nearest[tree.parent[nodes]]
+    around: list[int] = np.unique(outer[outer >= 0]).tolist()
+    return around
+
+
+def _synchronisations(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
     recorded = sync_rows(scene.trace)
     record_calls = nodes_by_correlation(scene.trace, scene.tree, scene.calls.record)
-    found = []
-    for kind, nodes in scene.calls.waits.items():
-        for node in nodes.tolist():
+    found = _device_waits(scene, ends)
+    for kind in (WaitKind.STREAM, WaitKind.EVENT):
+        nodes = scene.calls.waits[kind]
+        ended = _ended_in(scene, nodes, ends).tolist()
+        for node, activity in zip(nodes.tolist(), ended, strict=True):
             row = recorded.get(int(scene.trace.correlation[scene.tree.row[node]]), -1)
-            if kind is WaitKind.DEVICE:
-                found.append(Wait(node, kind, -1, _last_before(scene, node, None)))
-            elif kind is WaitKind.STREAM:
-                found.append(_stream_wait(scene, node, row))
+            if kind is WaitKind.STREAM:
+                found.append(_stream_wait(scene, node, row, activity))
             else:
-                found.append(_event_wait(scene, node, row, record_calls))
+                found.append(_event_wait(scene, node, (row, record_calls), activity))
     return found
 
 
-def _stream_wait(scene: Scene, node: int, row: int) -> Wait:
-    """A wait for one stream: the recorded one, else that of the thread's last launch."""
+def _device_waits(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
+    """Waits for a device; one with work left at the return is another one, unless all have."""
+    nodes = scene.calls.waits[WaitKind.DEVICE]
+    last = _last_of_done(scene, nodes, ends)
+    before, limit = scene.tree.start[nodes], scene.tree.end[nodes] + _TOLERANCE_NS
+    contradicted = np.flatnonzero(last < 0)
+    for device in ends.values():
+        other = device.last_by(before[contradicted], limit[contradicted])
+        last[contradicted] = _later(scene.activities, last[contradicted], other)
+    return [Wait(node, WaitKind.DEVICE, -1, at) for node, at in zip(nodes.tolist(), last.tolist(), strict=True)]
+
+
+def _last_of_done(scene: Scene, nodes: NDArray[np.int64], ends: dict[int, DeviceEnds]) -> NDArray[np.int64]:
+    """The last activity of those devices on which all work launched before a call had ended at its return; -1: none."""
+    found = np.full(nodes.size, -1, dtype=np.int64)
+    for device in ends.values():
+        last = device.last(scene.tree.start[nodes])
+        done = scene.activities.end[last] <= scene.tree.end[nodes] + _TOLERANCE_NS
+        found = _later(scene.activities, found, np.where(done, last, -1))
+    return found
+
+
+def _later(activities: Activities, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each two activities (-1: none) the one that ends last."""
+    better = (other >= 0) & ((one < 0) | (activities.end[other] > activities.end[one]))
+    return np.where(better, other, one)
+
+
+def _stream_wait(scene: Scene, node: int, row: int, ended: int) -> Wait:
+    """A wait for a stream: the recorded one, else that of the thread's last launch or of what ended in the call."""
     trace, queues = scene.trace, scene.queues
     if row >= 0:
         queue = queues.find(max(int(trace.device[row]), 0), int(trace.stream[row]))
@@ -94,52 +139,45 @@ def _stream_wait(scene: Scene, node: int, row: int) -> Wait:
     queue = int(queues.queue[launched]) if launched >= 0 else -1
     activity = _last_before(scene, node, queue) if queue >= 0 else -1
     if activity >= 0 and scene.activities.end[activity] > scene.tree.end[node] + _TOLERANCE_NS:
-        activity, queue = _ended_in(scene, node), -1
-        queue = int(queues.queue[activity]) if activity >= 0 else -1
+        activity, queue = ended, int(queues.queue[ended]) if ended >= 0 else -1
     return Wait(node, WaitKind.STREAM, queue, activity, guessed=True)
 
 
-def _event_wait(scene: Scene, node: int, row: int, record_calls: dict[int, int]) -> Wait:
+def _event_wait(scene: Scene, node: int, source: tuple[int, dict[int, int]], ended: int) -> Wait:
     """A wait for an event: what was launched to its stream before it was recorded, else what ended in the call."""
     trace, queues = scene.trace, scene.queues
+    row, record_calls = source
     record = record_calls.get(int(trace.wait_record[row]), -1) if row >= 0 else -1
     if record >= 0:
         queue = queues.find(max(int(trace.device[row]), 0), int(trace.wait_stream[row]))
         if queue >= 0:
             when = np.array([scene.tree.start[record]])
             return Wait(node, WaitKind.EVENT, queue, int(queues.launched_before(queue, when)[0]))
-    activity = _ended_in(scene, node)
-    queue = int(queues.queue[activity]) if activity >= 0 else -1
-    return Wait(node, WaitKind.EVENT, queue, activity, guessed=True)
+    queue = int(queues.queue[ended]) if ended >= 0 else -1
+    return Wait(node, WaitKind.EVENT, queue, ended, guessed=True)
 
 
-def _last_before(scene: Scene, node: int, queue: int | None) -> int:
-    """Of what was launched before a call (to one queue or to all), the activity that ends last before its return."""
+def _last_before(scene: Scene, node: int, queue: int) -> int:
+    """Of what was launched to a queue before a call, the activity that ends last."""
     queues, ends = scene.queues, scene.activities.end
-    when = np.array([scene.tree.start[node]])
-    numbers = range(queues.bounds.size - 1) if queue is None else (queue,)
-    found = [int(queues.launched_before(number, when)[0]) for number in numbers]
-    found = [activity for activity in found if activity >= 0]
+    last = int(queues.launched_before(queue, np.array([scene.tree.start[node]]))[0])
+    before = int(queues.reach[last]) if last >= 0 else -1
     # The last of a queue need not end last, where activities of one stream overlap.
-    found += [int(queues.reach[activity]) for activity in found if queues.reach[activity] >= 0]
-    if queue is None:  # another device's work is not waited for, nor what outlasts the call
-        found = [activity for activity in found if ends[activity] <= scene.tree.end[node] + _TOLERANCE_NS]
-    return max(found, key=lambda activity: (int(ends[activity]), activity), default=-1)
+    return before if before >= 0 and ends[before] > ends[last] else last
 
 
-def _ended_in(scene: Scene, node: int) -> int:
-    """The activity that ended last within a call and shortly before its return; -1 if none did."""
-    start, end = int(scene.tree.start[node]), int(scene.tree.end[node])
-    best = -1
-    for number in range(scene.queues.bounds.size - 1):
-        activity = int(scene.queues.launched_before(number, np.array([start]))[0])
-        if activity < 0:
-            continue
-        finished = int(scene.activities.end[activity])
-        prompt = start < finished <= end + _TOLERANCE_NS and end - finished <= _PROMPT_NS
-        if prompt and (best < 0 or finished > scene.activities.end[best]):
-            best = activity
-    return best
+def _ended_in(scene: Scene, nodes: NDArray[np.int64], ends: dict[int, DeviceEnds]) -> NDArray[np.int64]:
+    """For each call the activity, launched before it, that ended last in it and shortly before its return; -1: none."""
+    tree, activities = scene.tree, scene.activities
+    start, end = tree.start[nodes], tree.end[nodes]
+    found = np.full(nodes.size, -1, dtype=np.int64)
+    for device in ends.values():
+        found = _later(activities, found, device.last_by(start, end + _TOLERANCE_NS))
+    if not activities.row.size:
+        return found
+    finished = activities.end[found]
+    prompt = (found >= 0) & (finished > start) & (end - finished <= _PROMPT_NS)
+    return np.where(prompt, found, -1)
 
 
 def _copies(scene: Scene) -> list[Wait]:
@@ -157,23 +195,20 @@ def _copies(scene: Scene) -> list[Wait]:
     ]
 
 
-def _drains(scene: Scene) -> list[Wait]:
+def _drains(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
     """Allocator and similar calls during which the last queued work ended: they waited for the device."""
-    found = []
-    for node in scene.calls.draining.tolist():
-        activity = _last_before(scene, node, None)
-        started = int(scene.tree.start[node]) + _TOLERANCE_NS
-        if activity >= 0 and started < int(scene.activities.end[activity]) and _nothing_left(scene, node):
-            found.append(Wait(node, WaitKind.DEVICE, -1, activity, guessed=True))
-    return found
-
-
-def _nothing_left(scene: Scene, node: int) -> bool:
-    """Whether all work launched before a call had ended when it returned."""
-    when = np.array([scene.tree.start[node]])
-    limit = int(scene.tree.end[node]) + _TOLERANCE_NS
-    last = [int(scene.queues.launched_before(n, when)[0]) for n in range(scene.queues.bounds.size - 1)]
-    return all(int(scene.activities.end[activity]) <= limit for activity in last if activity >= 0)
+    nodes, finish = scene.calls.draining, scene.activities.end
+    start, limit = scene.tree.start[nodes], scene.tree.end[nodes] + _TOLERANCE_NS
+    last = np.full(nodes.size, -1, dtype=np.int64)
+    for device in ends.values():
+        last = _later(scene.activities, last, device.last(start))
+    if not finish.size:
+        return []
+    waited = (last >= 0) & (start + _TOLERANCE_NS < finish[last]) & (finish[last] <= limit)
+    return [
+        Wait(node, WaitKind.DEVICE, -1, activity, guessed=True)
+        for node, activity in zip(nodes[waited].tolist(), last[waited].tolist(), strict=True)
+    ]
 
 
 def _columns(scene: Scene, waits: list[Wait]) -> Waits:
@@ -186,26 +221,38 @@ def _columns(scene: Scene, waits: list[Wait]) -> Waits:
     finished = np.where(activity >= 0, np.minimum(finished, end), start)
     waited = (activity >= 0) & (finished > start)
     kind = np.array([int(wait.kind) for wait in waits], dtype=np.uint8)
+    after = end - np.where(activity >= 0, ends[activity] if ends.size else 0, start)
+    tail = _tails(kind, after, waited)
     return Waits(
         node=node,
         kind=kind,
         stream=np.array([wait.queue for wait in waits], dtype=np.int64),
         activity=activity,
         waited=waited,
-        own_ns=_own_times(tree.name[node], end - start, waited),
-        tail_ns=_tails(kind, end - finished, waited),
+        own_ns=_own_times(scene, node, waited),
+        tail_ns=tail,
+        work_ns=_work_after(kind, tail, waited),
         guessed=np.array([wait.guessed for wait in waits], dtype=bool),
     )
 
 
-def _own_times(name: NDArray[np.int32], dur: NDArray[np.int64], waited: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Time of each call without waiting: its duration if it did not wait, else the usual one of its name."""
-    own: NDArray[np.int64] = dur.copy()
-    for code in np.unique(name).tolist():
-        mine = name == code
-        free = dur[mine & ~waited]
-        usual = int(np.median(free)) if free.size else int(dur[mine].min())
-        own[mine & waited] = np.minimum(dur[mine & waited], usual)
+def _own_times(scene: Scene, node: NDArray[np.int64], waited: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Time of each call without waiting: its duration if it did not wait, else the usual one of its name.
+
+    Calls before the first launch or after the last end may have waited for work that is not among the activities.
+    """
+    tree = scene.tree
+    own: NDArray[np.int64] = tree.dur[node]
+    did_not = np.zeros(tree.row.size, dtype=bool)
+    if waited.any():
+        last = scene.activities.end.max()
+        first = scene.launches.start.min(initial=last)
+        did_not = (tree.start >= first) & (tree.start < last)
+    did_not[node[waited]] = False
+    for code in np.unique(tree.name[node[waited]]).tolist():
+        free = tree.dur[(tree.name == code) & did_not]
+        mine = waited & (tree.name[node] == code)
+        own[mine] = np.minimum(own[mine], int(np.median(free)) if free.size else _USUAL_OWN_NS)
     return own
 
 
@@ -215,6 +262,16 @@ def _tails(kind: NDArray[np.uint8], after: NDArray[np.int64], waited: NDArray[np
     for code in np.unique(kind).tolist():
         mine = kind == code
         seen = after[mine & waited]
-        usual = int(np.median(seen)) if seen.size else _USUAL_TAIL_NS
+        usual = max(0, int(np.median(seen))) if seen.size else _USUAL_TAIL_NS
         tail[mine & ~waited] = np.minimum(after[mine & ~waited], usual)
     return tail
+
+
+def _work_after(kind: NDArray[np.uint8], tail: NDArray[np.int64], waited: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """What the tail of each call has beyond the usual return: the usual one is that of the promptest calls."""
+    work: NDArray[np.int64] = np.zeros(tail.size, dtype=np.int64)
+    for code in np.unique(kind[waited]).tolist():
+        mine = waited & (kind == code)
+        usual = min(max(0, int(np.percentile(tail[mine], 25))), 2 * _USUAL_TAIL_NS)
+        work[mine] = np.maximum(0, tail[mine] - usual)
+    return work

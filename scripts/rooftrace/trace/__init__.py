@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from rooftrace.trace.events import GPU_KINDS, HOST_KINDS, Flows, Inputs, Kind, Tally, Trace
+from rooftrace.trace.events import GPU_KINDS, HOST_KINDS, Collective, Flows, Inputs, Kind, Tally, Trace
 from rooftrace.trace.load import FileFacts, load
 
-__all__ = ["GPU_KINDS", "HOST_KINDS", "FileFacts", "Flows", "Inputs", "Kind", "Tally", "Trace", "load"]
+__all__ = [
+    "GPU_KINDS",
+    "HOST_KINDS",
+    "Collective",
+    "FileFacts",
+    "Flows",
+    "Inputs",
+    "Kind",
+    "Tally",
+    "Trace",
+    "load",
+]

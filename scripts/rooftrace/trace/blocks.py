@@ -111,8 +111,45 @@ class Piece:
     last: bool
 
 
-def cut_pieces(rest: bytes, chunks: Iterator[bytes], offset: int) -> Iterator[Piece]:
-    """Pieces of the array and of what follows it; the last one holds the end of the document."""
+class Stretches:
+    """Content that is read in stretches, each up to the first boundary at or behind a given place.
+
+    Where a stretch ends depends on the content alone and not on how it comes in chunks: two processes that read the
+    same file agree on it.
+    """
+
+    def __init__(self, rest: bytes, chunks: Iterator[bytes], offset: int) -> None:
+        self.offset = offset
+        self._rest = rest
+        self._chunks = chunks
+
+    def up_to(self, place: int | None) -> Iterator[bytes]:
+        """The next stretch in chunks; `offset` is then where the one after it begins. None: all that is left."""
+        while (chunk := self._rest or next(self._chunks, None)) is not None:
+            self._rest = b""
+            if place is not None and self.offset + len(chunk) > place:
+                yield self._divide(bytearray(chunk), max(0, place - self.offset))
+                return
+            self.offset += len(chunk)
+            yield chunk
+
+    def _divide(self, buffer: bytearray, at: int) -> bytes:
+        """What belongs to this stretch; a text without boundaries is cut as it is, to bound memory."""
+        limit = at + MAX_BLOCKS * BLOCK
+        while (match := _BOUNDARY.search(buffer, at, limit)) is None and len(buffer) < limit:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                limit = len(buffer)
+            else:
+                buffer += chunk
+        end, after = (match.start() + 1, match.end()) if match else (limit, limit)
+        self._rest = bytes(buffer[after:])
+        self.offset += after
+        return bytes(buffer[:end])
+
+
+def cut_pieces(rest: bytes, chunks: Iterator[bytes], offset: int, *, final: bool = True) -> Iterator[Piece]:
+    """Pieces of the array and of what follows it; the last one holds the end of the document, if `final`."""
     buffer = bytearray(rest)
     searched = 0
     for chunk in chunks:
@@ -124,10 +161,12 @@ def cut_pieces(rest: bytes, chunks: Iterator[bytes], offset: int) -> Iterator[Pi
             searched = max(0, len(buffer) - _SPAN)
             continue
         end, after = cut or (len(buffer), len(buffer))
-        yield Piece(bytes(buffer[:end]), offset, last=False)
+        with memoryview(buffer) as view:  # a slice of the buffer itself would be one more copy
+            text = bytes(view[:end])
+        yield Piece(text, offset, last=False)
         del buffer[:after]
         offset, searched = offset + after, 0
-    yield Piece(bytes(buffer), offset, last=True)
+    yield Piece(bytes(buffer), offset, last=final)
 
 
 def last_boundary(buffer: bytearray, start: int) -> tuple[int, int] | None:

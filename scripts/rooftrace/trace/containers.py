@@ -45,6 +45,7 @@ class Source:
     members: list[str] = field(default_factory=list)
     member: str | None = None
     content_bytes: int = 0
+    any_content: bool = False  # whether content is given out that is neither JSON nor otherwise known here
     _digest: Any = field(default_factory=hashlib.sha256)
 
     @property
@@ -52,9 +53,14 @@ class Source:
         """Digest of the file as stored; complete once all chunks were read."""
         return str(self._digest.hexdigest())
 
-    def chunks(self) -> Iterator[bytes]:
-        """The content in pieces of about a mebibyte."""
-        raw = _raw_chunks(self)
+    def rewind(self) -> None:
+        """Forget what was learnt, to read the file again from its start."""
+        self.container, self.members, self.member, self.truncated = [], [], None, None
+        self.content_bytes, self._digest = 0, hashlib.sha256()
+
+    def chunks(self, *, digest: bool = True) -> Iterator[bytes]:
+        """The content in pieces of about a mebibyte; without `digest`, `sha256` says nothing."""
+        raw = _raw_chunks(self, digest=digest)
         for chunk in _unwrap(self, raw, 0):
             self.content_bytes += len(chunk)
             yield chunk
@@ -98,11 +104,12 @@ def _inside(path: Path) -> str:
     return "Give the path of one trace file"
 
 
-def _raw_chunks(source: Source) -> Iterator[bytes]:
+def _raw_chunks(source: Source, *, digest: bool) -> Iterator[bytes]:
     try:
         with source.path.open("rb", buffering=0) as handle:
             while chunk := handle.read(CHUNK):
-                source._digest.update(chunk)
+                if digest:
+                    source._digest.update(chunk)
                 yield chunk
     except OSError as error:
         raise InputError(
@@ -126,7 +133,8 @@ def _unwrap(source: Source, chunks: Iterator[bytes], depth: int) -> Iterator[byt
         raise NotATrace(_empty(source), hint="The profiler wrote nothing; capture again and let it finish writing")
     kind = _container_of(first)
     if kind is None or depth >= _MAX_NESTING:
-        _refuse_other_formats(source, first)
+        if not source.any_content:
+            _refuse_other_formats(source, first)
         yield first
         yield from chunks
         return

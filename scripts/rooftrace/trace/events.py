@@ -74,6 +74,22 @@ class Inputs:
     concrete: Any
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """A collective as its op and its kernel describe it; -1 and "" where absent.
+
+    `group` is the process group's name, with its description in brackets where there is one.
+    """
+
+    name: str
+    dtype: str
+    in_elements: int
+    out_elements: int
+    group_size: int
+    group: str
+    ranks: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Flows:
     """Flow events: launch to kernel (``ac2g`` and its older names) and forward to backward."""
@@ -100,10 +116,20 @@ class Tally:
         if offset is not None:
             self.first_offset.setdefault(reason, offset)
 
+    def absorb(self, other: Tally) -> None:
+        """Count what another reader counted further on in the file."""
+        for reason, count in other.counts.items():
+            self.add(reason, count, other.first_offset.get(reason))
+
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
-    """A trace in columns, in file order."""
+    """A trace in columns, in file order.
+
+    `wait_stream` and `wait_record` tell of a `SYNC` event for which stream it waits, and for the event that the call
+    of which correlation recorded. `collective` and `grid` number `collectives` and `grids`. `graph_node` is 0 for a
+    kernel that no graph launched, where the writer says so.
+    """
 
     kind: NDArray[np.uint8]
     name: NDArray[np.int32]
@@ -118,10 +144,17 @@ class Trace:
     forward_thread: NDArray[np.int64]
     inputs: NDArray[np.int32]
     nbytes: NDArray[np.int64]
+    wait_stream: NDArray[np.int64]
+    wait_record: NDArray[np.int64]
+    graph_node: NDArray[np.int64]
+    collective: NDArray[np.int32]
+    grid: NDArray[np.int32]
     flows: Flows
     names: list[str]
     lanes: list[tuple[int | str, int | str]]
     signatures: list[Inputs]
+    collectives: list[Collective]
+    grids: list[tuple[int, int, int]]
     header: dict[str, Any]
     repaired: Tally
     dropped: Tally

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rooftrace.trace import blocks
+from rooftrace.trace import blocks, parallel
 from rooftrace.trace.columns import Columns
+from rooftrace.trace.containers import open_source
 from rooftrace.trace.envelope import parse_envelope
+from rooftrace.trace.eventtypes import typed, untyped
 from rooftrace.trace.rawevents import MALFORMED, ExactEvent, FastEvent, StrictEvent
 from rooftrace.trace.salvage import Salvage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
+    from rooftrace.trace.columns import ColumnsState
     from rooftrace.trace.containers import Source
     from rooftrace.trace.events import Trace
 
 # Of what follows the events, this much is kept: keys that are used are short, Chrome's stack frames are not.
 MAX_TAIL = 16 << 20
+# After so many pieces in a row that have something unusual in them, all are taken to have.
+_TYPED_TRIES = 8
 
 _SECOND_ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[\s*\{')
 _decode_fast = msgspec.json.Decoder(list[FastEvent]).decode
@@ -28,19 +35,82 @@ _decode_strict = msgspec.json.Decoder(list[StrictEvent]).decode
 _decode_exact = msgspec.json.Decoder(list[ExactEvent | None]).decode
 
 
-def read(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
-    """All events of a trace file, in columns, with times as they stand in the file (ns, not yet based)."""
-    chunks = source.chunks()
-    head = blocks.split_head(chunks, source.path.name)
+def read(source: Source, progress: Callable[[int], None] | None = None, places: Sequence[int] | None = None) -> Trace:
+    """All events of a trace file, in columns, with times as they stand in the file (ns, not yet based).
+
+    `places`: where its content is divided among processes, in bytes; chosen by its size unless given.
+    """
+    if places is None:
+        places = parallel.places(source.path)
+    try:
+        return _read(source, progress, places)
+    except _HelperFailed:
+        source.rewind()
+        return _read(source, progress, ())
+
+
+class _HelperFailed(Exception):  # noqa: N818 - caught above, never seen
+    """A stretch that was left to a helper was not read."""
+
+
+def _read(source: Source, progress: Callable[[int], None] | None, places: Sequence[int]) -> Trace:
     reader = _Reader()
-    for piece in blocks.cut_pieces(head.rest, chunks, head.offset):
-        reader.take(piece)
-        if progress is not None:
-            progress(source.content_bytes)
+    with parallel.helpers(source.path, places) as helpers:
+        chunks = source.chunks()
+        head = blocks.split_head(chunks, source.path.name)
+        stretches = blocks.Stretches(head.rest, chunks, head.offset)
+        for number, place in enumerate([*places, None]):
+            if number and reader.is_between_events() and not helpers.has_failed(number):
+                for _ in stretches.up_to(place):  # for the digest
+                    _tell(progress, source)
+                state = helpers.result(number)
+                if state is None:
+                    raise _HelperFailed
+                reader.absorb(state)
+                continue
+            for piece in blocks.cut_pieces(b"", stretches.up_to(place), stretches.offset, final=place is None):
+                reader.take(piece)
+                _tell(progress, source)
     if not reader.closed and source.truncated is None:
         source.truncated = "the event array is not closed"
     header = parse_envelope(head.text, bytes(reader.tail))
     return reader.columns.finish(header, head.layout)
+
+
+def _tell(progress: Callable[[int], None] | None, source: Source) -> None:
+    if progress is not None:
+        progress(source.content_bytes)
+
+
+def read_stretch(path: Path, places: Sequence[int], number: int) -> ReaderState:
+    """What a reader has read after the stretch of this number, begun between two events."""
+    source = open_source(path)
+    chunks = source.chunks(digest=False)
+    head = blocks.split_head(chunks, path.name)
+    stretches = blocks.Stretches(head.rest, chunks, head.offset)
+    for place in places[:number]:
+        for _ in stretches.up_to(place):
+            pass
+    end = [*places, None][number]
+    reader = _Reader()
+    for piece in blocks.cut_pieces(b"", stretches.up_to(end), stretches.offset, final=end is None):
+        reader.take(piece)
+    return reader.state()
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderState:
+    """All that a reader knows, to go from one process to another."""
+
+    columns: ColumnsState
+    tail: bytes
+    tail_end: int
+    closed: bool
+    times_are_exact: bool
+    proven: bool
+    pending: bytes
+    pending_offset: int
+    retry_at: int
 
 
 class _Reader:
@@ -51,12 +121,44 @@ class _Reader:
         self.repaired = self.columns.repaired
         self.dropped = self.columns.dropped
         self.tail = bytearray()
+        self._tail_end = 0
         self.closed = False
         self._times_are_exact = True
+        self._typed_pays = _TYPED_TRIES
         self._proven = True
         self._pending = bytearray()
         self._pending_offset = 0
         self._retry_at = 0
+
+    def is_between_events(self) -> bool:
+        """Whether all so far is read and the array goes on: what follows can be read on its own."""
+        return self._proven and not self.closed and not self._pending
+
+    def state(self) -> ReaderState:
+        """What was read; the reader is empty then."""
+        return ReaderState(
+            columns=self.columns.release(),
+            tail=bytes(self.tail),
+            tail_end=self._tail_end,
+            closed=self.closed,
+            times_are_exact=self._times_are_exact,
+            proven=self._proven,
+            pending=bytes(self._pending),
+            pending_offset=self._pending_offset,
+            retry_at=self._retry_at,
+        )
+
+    def absorb(self, state: ReaderState) -> None:
+        """Go on behind what another reader has read from here."""
+        self.columns.absorb(state.columns)
+        self.tail += state.tail
+        self._tail_end = state.tail_end
+        self.closed = state.closed
+        self._times_are_exact = self._times_are_exact and state.times_are_exact
+        self._proven = state.proven
+        self._pending += state.pending
+        self._pending_offset = state.pending_offset
+        self._retry_at = state.retry_at
 
     def take(self, piece: blocks.Piece) -> None:
         """Take the next piece of the document."""
@@ -65,9 +167,7 @@ class _Reader:
             return
         text, offset = piece.text, piece.offset
         if self._pending:
-            gap = offset - self._pending_offset - len(self._pending)
-            # Between two pieces stood a comma, unless one was cut for its length.
-            self._pending += (b",".ljust(gap) if gap else b"") + text
+            self._pending += _between(self._pending_offset + len(self._pending), offset) + text
             if len(self._pending) < self._retry_at and not piece.last:
                 return
             text, offset = bytes(self._pending), self._pending_offset
@@ -80,9 +180,29 @@ class _Reader:
     def take_run(self, text: bytes) -> bool:
         """Take the text if it is a whole number of valid events."""
         array = b"[" + text + b"]"
+        return (self._typed_pays > 0 and self._take_typed(array)) or self._take_untyped(array)
+
+    def _take_typed(self, array: bytes) -> bool:
+        block = None
+        if self._times_are_exact:
+            block = typed(array, times_are_text=False)
+            if block is not None and self.columns.add_fast(block):
+                self._typed_pays = _TYPED_TRIES
+                return True
+            self._times_are_exact = block is None
+        if not self._times_are_exact:
+            block = typed(array, times_are_text=True)
+            if block is not None:
+                self.columns.add_strict(block)
+                self._typed_pays = _TYPED_TRIES
+                return True
+        self._typed_pays -= 1
+        return False
+
+    def _take_untyped(self, array: bytes) -> bool:
         if self._times_are_exact:
             try:
-                if self.columns.add_fast(_decode_fast(array)):
+                if self.columns.add_fast(untyped(_decode_fast(array))):
                     return True
                 self._times_are_exact = False
             except msgspec.ValidationError:
@@ -97,7 +217,7 @@ class _Reader:
 
     def _take_exactly(self, array: bytes) -> bool:
         try:
-            self.columns.add_strict(_decode_strict(array))
+            self.columns.add_strict(untyped(_decode_strict(array)))
         except msgspec.ValidationError:
             try:
                 events = _decode_exact(array)
@@ -128,4 +248,10 @@ class _Reader:
         if second:
             self.dropped.add("second trace in the same file", 1, offset + second.start())
         if len(self.tail) < MAX_TAIL:
-            self.tail += text
+            self.tail += (_between(self._tail_end, offset) if self.tail else b"") + text
+        self._tail_end = offset + len(text)
+
+
+def _between(end: int, start: int) -> bytes:
+    """What stood between two pieces: a comma and spaces, unless one was cut for its length."""
+    return b",".ljust(start - end) if start > end else b""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.errors import NotATrace
-from rooftrace.trace import containers, fast
+from rooftrace.trace import containers, fast, formats
 from rooftrace.trace.columns import MISSING
 from rooftrace.trace.events import GPU_KINDS, Kind, Trace
 from rooftrace.units import NS_PER_S
@@ -43,7 +43,8 @@ class FileFacts:
 def load(path: Path, progress: Callable[[int], None] | None = None) -> tuple[Trace, FileFacts]:
     """A trace with all times in integer ns since its first event, and the facts of its file."""
     source = containers.open_source(path)
-    trace = settle_times(fast.read(source, progress))
+    other = formats.find(source)
+    trace = settle_times(other.read(source, progress) if other else fast.read(source, progress))
     if not trace.kind.size:
         raise NotATrace(_nothing_intact(source, trace), hint=_RECORD_AGAIN)
     container = "+".join(source.container) or "plain"
@@ -114,7 +115,7 @@ def _mend_durations(trace: Trace) -> None:
     endless = dur > _LONGEST_NS
     unfinished = (dur == -1000) & (trace.kind <= int(Kind.DRIVER))
     dur[absent | negative | endless] = 0
-    trace.nbytes[trace.nbytes > _MOST_BYTES] = -1
+    trace.nbytes = np.where(trace.nbytes > _MOST_BYTES, -1, trace.nbytes)
     end = int((trace.start + dur).max())
     dur[unfinished] = end - trace.start[unfinished]
     gpu = np.isin(trace.kind, GPU_KINDS)

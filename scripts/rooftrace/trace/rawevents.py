@@ -2,7 +2,7 @@
 
 Three shapes of the same record. `FastEvent` takes numbers as they are and is exact for whole µs and for fractions
 below 2^43 µs (a century of uptime, not an absolute date). `StrictEvent` keeps times as text. `ExactEvent` accepts any
-type anywhere; it is the slowest and used for the blocks that need it.
+type anywhere; it is the slowest and used for the blocks that need it. Arguments stay text in all of them.
 """
 
 from __future__ import annotations
@@ -14,45 +14,7 @@ from typing import Any
 import msgspec
 
 NO_RAW = msgspec.Raw(b"")
-
-
-class FastArgs(msgspec.Struct, gc=False, frozen=True):
-    """Arguments that some event kind is analysed by; -1 where absent."""
-
-    correlation: int = -1
-    external_id: int = msgspec.field(default=-1, name="External id")
-    external_id_old: int = msgspec.field(default=-1, name="external id")
-    device: int = -1
-    stream: int = -1
-    sequence: int = msgspec.field(default=-1, name="Sequence number")
-    forward_thread: int = msgspec.field(default=-1, name="Fwd thread id")
-    nbytes: int | float | str = msgspec.field(default=-1, name="bytes")
-    dims: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Dims")
-    dims_old: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input dims")
-    types: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input type")
-    strides: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Strides")
-    concrete: msgspec.Raw = msgspec.field(default=NO_RAW, name="Concrete Inputs")
-
-
-NO_ARGS = FastArgs()
-
-
-class LooseArgs(msgspec.Struct, gc=False, frozen=True):
-    """The same arguments, whatever stands in them."""
-
-    correlation: msgspec.Raw = NO_RAW
-    external_id: msgspec.Raw = msgspec.field(default=NO_RAW, name="External id")
-    external_id_old: msgspec.Raw = msgspec.field(default=NO_RAW, name="external id")
-    device: msgspec.Raw = NO_RAW
-    stream: msgspec.Raw = NO_RAW
-    sequence: msgspec.Raw = msgspec.field(default=NO_RAW, name="Sequence number")
-    forward_thread: msgspec.Raw = msgspec.field(default=NO_RAW, name="Fwd thread id")
-    nbytes: msgspec.Raw = msgspec.field(default=NO_RAW, name="bytes")
-    dims: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Dims")
-    dims_old: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input dims")
-    types: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input type")
-    strides: msgspec.Raw = msgspec.field(default=NO_RAW, name="Input Strides")
-    concrete: msgspec.Raw = msgspec.field(default=NO_RAW, name="Concrete Inputs")
+NO_ARGS = msgspec.Raw(b"{}")
 
 
 class FastEvent(msgspec.Struct, gc=False):
@@ -66,7 +28,7 @@ class FastEvent(msgspec.Struct, gc=False):
     ts: int | float = math.nan
     dur: float = math.nan
     id: int | str = -1
-    args: FastArgs = NO_ARGS
+    args: msgspec.Raw = NO_ARGS
 
 
 class StrictEvent(msgspec.Struct, gc=False):
@@ -80,7 +42,7 @@ class StrictEvent(msgspec.Struct, gc=False):
     ts: msgspec.Raw = NO_RAW
     dur: msgspec.Raw = NO_RAW
     id: int | str = -1
-    args: FastArgs = NO_ARGS
+    args: msgspec.Raw = NO_ARGS
 
 
 class ExactEvent(msgspec.Struct, gc=False):
@@ -94,11 +56,10 @@ class ExactEvent(msgspec.Struct, gc=False):
     ts: msgspec.Raw = NO_RAW
     dur: msgspec.Raw = NO_RAW
     id: Any = -1
-    args: msgspec.Raw = NO_RAW
+    args: msgspec.Raw = NO_ARGS
 
 
 Event = FastEvent | StrictEvent
-_decode_args = msgspec.json.Decoder(LooseArgs).decode
 # What decoding damaged text raises; a text of thousands of brackets exhausts the decoder's stack limit.
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -140,7 +101,7 @@ def usual(event: ExactEvent) -> StrictEvent:
         ts=event.ts,
         dur=event.dur,
         id=_id(event.id),
-        args=loose_args(event.args),
+        args=event.args,
     )
 
 
@@ -150,35 +111,3 @@ def _id(value: object) -> int | str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
-
-
-def loose_args(raw: msgspec.Raw) -> FastArgs:
-    """Arguments of any text, field by field."""
-    try:
-        loose = _decode_args(raw)
-    except MALFORMED:
-        return NO_ARGS
-    return FastArgs(
-        correlation=_number(loose.correlation),
-        external_id=_number(loose.external_id),
-        external_id_old=_number(loose.external_id_old),
-        device=_number(loose.device),
-        stream=_number(loose.stream),
-        sequence=_number(loose.sequence),
-        forward_thread=_number(loose.forward_thread),
-        nbytes=_number(loose.nbytes),
-        dims=loose.dims,
-        dims_old=loose.dims_old,
-        types=loose.types,
-        strides=loose.strides,
-        concrete=loose.concrete,
-    )
-
-
-def _number(raw: msgspec.Raw) -> int:
-    if raw is NO_RAW:
-        return -1
-    try:
-        return to_int(msgspec.json.decode(raw))
-    except MALFORMED:
-        return -1

@@ -10,7 +10,7 @@ import msgspec
 from rooftrace.trace.columns import Columns
 from rooftrace.trace.containers import ChunkStream
 from rooftrace.trace.envelope import parse_envelope
-from rooftrace.trace.rawevents import NO_RAW, ExactEvent
+from rooftrace.trace.rawevents import NO_ARGS, NO_RAW, ExactEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,9 +77,6 @@ def _build(events: Iterator[tuple[str, str, Any]], kind: str, value: Any) -> Any
 
 
 def _event(value: dict[str, Any]) -> ExactEvent:
-    def raw(key: str) -> msgspec.Raw:
-        return msgspec.Raw(_encode(value[key])) if key in value else NO_RAW
-
     return ExactEvent(
         ph=value.get("ph", ""),
         cat=value.get("cat", ""),
@@ -89,7 +86,7 @@ def _event(value: dict[str, Any]) -> ExactEvent:
         ts=msgspec.Raw(str(value["ts"]).encode()) if "ts" in value else NO_RAW,
         dur=msgspec.Raw(str(value["dur"]).encode()) if "dur" in value else NO_RAW,
         id=value.get("id", -1),
-        args=raw("args"),
+        args=msgspec.Raw(_encode(value["args"])) if "args" in value else NO_ARGS,
     )
 
 

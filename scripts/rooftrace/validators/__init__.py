@@ -6,6 +6,6 @@ are never reused.
 
 from __future__ import annotations
 
-from rooftrace.validators.checks import CHECKS, Check, Problem, Result, check_run
+from rooftrace.validators.checks import CHECKS, Check, Problem, Result, check_prose, check_run
 
-__all__ = ["CHECKS", "Check", "Problem", "Result", "check_run"]
+__all__ = ["CHECKS", "Check", "Problem", "Result", "check_prose", "check_run"]

@@ -6,10 +6,12 @@ import importlib
 import inspect
 import pkgutil
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rooftrace.contracts import store
 from rooftrace.contracts.evidence import ManifestFile
+from rooftrace.contracts.renders import notes_of
 from rooftrace.errors import InputError, RooftraceError
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
+    from rooftrace.report.grounding.judge import Handed
+
 CHECKS: dict[str, type[Check]] = {}
 
 
@@ -25,6 +29,7 @@ class Check:
     """A rule about one kind of file; a subclass registers itself under its class name."""
 
     file: str = ""  # the file it is about, relative to the run
+    only: tuple[str, ...] = ()  # patterns of the files for which it is worth running; empty: all
     requires: tuple[str, ...] = ()  # codes that must have passed
 
     def __init_subclass__(cls) -> None:
@@ -69,6 +74,9 @@ class Files:
     run: Path
     _bytes: dict[str, bytes] = field(default_factory=dict)
     _models: dict[str, BaseModel] = field(default_factory=dict)
+    _handed: list[Handed] | None = None
+    _noted: tuple[bool, bool] | None = None
+    _deliverables: dict[str, bytes] | None = None
 
     def raw(self, path: str) -> bytes:
         """Content of a file; `InputError` if it is missing."""
@@ -104,6 +112,37 @@ class Files:
         """Paths the manifest lists."""
         return [entry.path for entry in self.manifest().files]
 
+    def is_as_rendered(self) -> bool:
+        """Whether this very content has been rendered on this machine before."""
+        return self._notes()[0]
+
+    def _notes(self) -> tuple[bool, bool]:
+        if self._noted is None:
+            self._noted = notes_of(self.run, self.raw)
+        return self._noted
+
+    def deliverables(self) -> dict[str, bytes]:
+        """What the run's evidence and prose render to, by path."""
+        if self._deliverables is None:
+            from rooftrace.report.assemble import deliverables
+
+            self._deliverables = deliverables(self.run)
+        return self._deliverables
+
+    def handed(self) -> list[Handed]:
+        """Every prose file of the run (or the one given as bytes), with its flaws."""
+        if self._handed is None:
+            given = [path for path in self._bytes if path.startswith(f"{store.PROSE}/")]
+            paths = given or store.prose_files(self.run)
+            if not given and paths and self._notes()[1]:
+                paths = []  # all of it was found sound when this very report was written
+            self._handed = examine_prose(self.run, {path: self.raw(path) for path in paths})
+        return self._handed
+
+    def flaws(self, code: str) -> Iterator[str]:
+        """Violations of one rule of prose."""
+        yield from (str(flaw) for item in self.handed() for flaw in item.flaws if flaw.code == code)
+
 
 def load_checks() -> dict[str, type[Check]]:
     """All checks, in order of their codes."""
@@ -119,10 +158,39 @@ def check_run(run: Path, only: str | None = None) -> Result:
     With `only`, the problems of that file are told, and those that keep any file from being checked.
     """
     files = Files(run=run)
+    result, failed = _run(files, only)
+    listed = (store.MANIFEST, *files.paths(), *store.prose_files(run)) if "RUN001" not in failed else ()
+    if only is not None and listed and only not in listed:
+        raise InputError(
+            f"`{only}` is no file of the run `{run}`",
+            hint=f"Paths are relative to the run's folder: {', '.join(files.paths()[:3])}, …",
+        )
+    return result
+
+
+def check_prose(run: Path, analyzer: str, data: bytes) -> Result:
+    """Check prose that is not stored yet, as if it stood in the run: what `submit` asks before it writes."""
+    path = store.prose_path(analyzer)
+    return _run(Files(run=run, _bytes={path: data}), path)[0]
+
+
+def examine_prose(run: Path, contents: dict[str, bytes]) -> list[Handed]:
+    """Prose by path with the flaws of each; the rules and what they need are loaded only for it."""
+    if not contents:
+        return []
+    from rooftrace.report.assemble import open_grounds
+    from rooftrace.report.grounding.judge import examine
+
+    grounds = open_grounds(run)
+    return [examine(path, data, grounds) for path, data in sorted(contents.items())]
+
+
+def _run(files: Files, only: str | None) -> tuple[Result, set[str]]:
+    """The result, and the codes that failed or were left out."""
     problems: list[Problem] = []
     failed: set[str] = set()
     done = 0
-    for code, check in _in_order(load_checks()):
+    for code, check in _in_order(_wanted(load_checks(), only)):
         if failed & set(check.requires):
             failed.add(code)
             continue
@@ -135,12 +203,18 @@ def check_run(run: Path, only: str | None = None) -> Result:
             for text in texts
             if only is None or not check.requires or _is_about(text, only)
         ]
-    if only is not None and "RUN001" not in failed and only not in (store.MANIFEST, *files.paths()):
-        raise InputError(
-            f"`{only}` is no file of the run `{run}`",
-            hint=f"Paths are relative to the run's folder: {', '.join(files.paths()[:3])}, …",
-        )
-    return Result(checks=done, problems=problems)
+    return Result(checks=done, problems=problems), failed
+
+
+def _wanted(checks: dict[str, type[Check]], only: str | None) -> dict[str, type[Check]]:
+    """Checks worth running for one file, with all that they require; all checks where no file is given."""
+    if only is None:
+        return checks
+    own = {code for code, check in checks.items() if any(fnmatchcase(only, pattern) for pattern in check.only)}
+    wanted = own if only.startswith(f"{store.PROSE}/") else own | {c for c, check in checks.items() if not check.only}
+    for _ in checks:  # what they require, and what that requires
+        wanted |= {needed for code in wanted for needed in checks[code].requires}
+    return {code: check for code, check in checks.items() if code in wanted}
 
 
 def _is_about(text: str, path: str) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING
+
+import orjson
 
 from rooftrace.contracts import store
 from rooftrace.contracts.base import CREDIBLE_PCT, RANKING_LIMIT_PCT
@@ -15,6 +17,8 @@ from rooftrace.validators.checks import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pydantic import JsonValue
 
     from rooftrace.validators.checks import Files
 
@@ -28,6 +32,7 @@ SECTIONS = (
     "## Detailed Analysis",
     "## Appendix",
 )
+_MOST_TOLD = 5  # differences of one file; one edit often makes many
 _MARKER = re.compile(
     r"<!-- finding id=(\S+) tier=(\S+) category=(\S+) rank=(\d+) "
     r"low=(\d+\.?\d*) mid=(\d+\.?\d*) high=(\d+\.?\d*) gpu_time=(\d+\.?\d*) -->"
@@ -145,6 +150,67 @@ class REP005(Check):
         for identity in findings:
             if identity not in marked:
                 yield f"analysis.md has no marker for {identity}"
+
+
+class REP006(Check):
+    """`report.json` must be what evidence and prose give: write it again, no number or word of it is to be edited."""
+
+    file = store.REPORT
+    only = (store.REPORT,)
+    requires = ("RUN002", "RUN003", "RUN004", "RUN005", "REP001", "REP002", "REP003", "ROOF001")
+
+    @staticmethod
+    def check(files: Files) -> Iterator[str]:
+        """Assemble the report again and compare, unless exactly this has been assembled before."""
+        if files.is_as_rendered():
+            return
+        actual = files.raw(store.REPORT)
+        expected = files.deliverables()[store.REPORT]
+        if actual != expected:
+            found = list(islice(_differences(orjson.loads(expected), orjson.loads(actual), "$"), _MOST_TOLD))
+            yield from found or ["report.json holds the same values, written another way"]
+
+
+class REP007(Check):
+    """`analysis.md`, findings and plots must be what the evidence renders to: write them again, do not edit them."""
+
+    file = store.ANALYSIS
+    only = (store.ANALYSIS, "findings/*.md", "plots/*.svg")
+    requires = ("REP004", "REP005", "REP006")
+
+    @staticmethod
+    def check(files: Files) -> Iterator[str]:
+        """Render them again and compare line by line, unless exactly these have been rendered before."""
+        if files.is_as_rendered():
+            return
+        for path, expected in files.deliverables().items():
+            if path == store.REPORT:
+                continue
+            if not files.exists(path):
+                yield f"{path} is missing"
+            elif files.raw(path) != expected:
+                yield _first_difference(path, expected.decode(), files.text(path))
+
+
+def _first_difference(path: str, expected: str, actual: str) -> str:
+    pairs = zip_longest(expected.split("\n"), actual.split("\n"), fillvalue="(no line)")
+    number, (wanted, found) = next((at, pair) for at, pair in enumerate(pairs, start=1) if pair[0] != pair[1])
+    start = max(0, next((at for at, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b), 0) - 20)
+    shown = [text[start : start + 80] for text in (found, wanted)]
+    return f"{path}, line {number}: `{shown[0]}` where the evidence gives `{shown[1]}`"
+
+
+def _differences(expected: JsonValue, actual: JsonValue, at: str) -> Iterator[str]:
+    """Places of `report.json` that differ from what the evidence gives."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
+            yield from _differences(expected.get(key), actual.get(key), f"{at}.{key}")
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for number, (wanted, found) in enumerate(zip(expected, actual, strict=True)):
+            yield from _differences(wanted, found, f"{at}[{number}]")
+    elif expected != actual or isinstance(expected, bool) != isinstance(actual, bool):
+        shown = [orjson.dumps(value).decode()[:80] for value in (actual, expected)]
+        yield f"report.json::{at}: {shown[0]} where the evidence gives {shown[1]}"
 
 
 class ROOF001(Check):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rooftrace import calltree, platforms, roofline
+from rooftrace import calltree, causes, platforms, roofline
 from rooftrace.analyzers import Workload
 from rooftrace.calltree import Link, Quarantined
 from rooftrace.contracts.base import Category
 from rooftrace.ledger import device_ledgers
-from rooftrace.ledger.parts import Timeline
+from rooftrace.ledger.parts import GapCauses, Timeline
+from rooftrace.schedule import build_schedule
 from rooftrace.trace import GPU_KINDS
 from rooftrace.workflow.options import AnalyzeOptions, select_steps
 
@@ -59,6 +60,8 @@ def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
     quarantined = tuple(item for item in quarantined if chosen[item.index])
     groups = calltree.group_ops(trace, tree, context, activities)
     ratings = _rate_all(groups, activities, choice.platform)
+    schedule = build_schedule(trace, tree, activities)
+    idle = causes.attribute(trace, tree, context, activities, schedule)
     workload = Workload(
         trace=trace,
         tree=tree,
@@ -69,7 +72,9 @@ def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
         ratings=ratings,
         op_ids=[f"op{number}" for number in range(1, len(groups) + 1)],
         platform=choice.platform,
-        ledgers=_ledgers(activities, groups, steps),
+        ledgers=device_ledgers_of(activities, groups, steps, idle),
+        schedule=schedule,
+        causes=idle,
     )
     return Prepared(workload=workload, choice=choice, quarantined=quarantined)
 
@@ -81,7 +86,10 @@ def _rate_all(
     return [roofline.rate(group, activities, platform, floor) for group in groups]
 
 
-def _ledgers(activities: Activities, groups: Sequence[OpGroup], steps: Steps) -> list[DeviceLedger]:
+def device_ledgers_of(
+    activities: Activities, groups: Sequence[OpGroup], steps: Steps, idle: causes.IdleCauses | None = None
+) -> list[DeviceLedger]:
+    """The time ledger of every device, with idle by cause where the causes are given."""
     codes = {name: code for code, name in enumerate(CATEGORIES)}
     category = np.full(activities.row.size, codes["generic"], dtype=np.int64)
     for group in groups:
@@ -98,10 +106,16 @@ def _ledgers(activities: Activities, groups: Sequence[OpGroup], steps: Steps) ->
                 category=category[mine],
                 step=steps.of_activity[mine],
                 carry_in=activities.link[mine] == int(Link.CARRY_IN),
+                gaps=_gaps(idle, device) if idle is not None else None,
             )
         )
     window = int(steps.end.max() - steps.start.min()) if steps.annotated and steps.start.size else None
-    return device_ledgers(timelines, CATEGORIES, steps.names, window)
+    return device_ledgers(timelines, CATEGORIES, steps.names, window, causes=causes.CAUSE_NAMES)
+
+
+def _gaps(idle: causes.IdleCauses, device: int) -> GapCauses:
+    mine = idle.of_device(device)
+    return GapCauses(start=idle.start[mine], end=idle.end[mine], cause=idle.cause[mine])
 
 
 def choose_platform(trace: Trace, options: AnalyzeOptions) -> PlatformChoice:

@@ -9,9 +9,8 @@ import numpy as np
 import orjson
 
 from rooftrace.analyzers.compute import source_of
-from rooftrace.analyzers.idle import device_gaps, launching_op
 from rooftrace.calltree import LINK_NAMES, Link, Work, kernel_totals
-from rooftrace.ledger.parts import UNATTRIBUTED
+from rooftrace.causes import CAUSE_NAMES
 from rooftrace.roofline import Rating
 
 if TYPE_CHECKING:
@@ -181,26 +180,23 @@ def _spelled(facts: KernelFacts) -> dict[str, Any]:
 
 def gap_rows(workload: Workload) -> Iterator[list[Cell]]:
     """Rows of `gaps.csv`: the longest gaps of each device, in time order."""
-    activities, steps = workload.activities, workload.steps
+    activities, steps, idle, names = workload.activities, workload.steps, workload.causes, workload.trace.names
     for ledger in workload.ledgers:
-        members, gaps = device_gaps(workload, ledger.device)
-        if len(gaps) > _MAX_GAPS:
-            gaps = sorted(sorted(gaps, key=lambda gap: -gap.dur)[:_MAX_GAPS], key=lambda gap: gap.start)
-        for gap in gaps:
-            before, after = int(members[gap.before]), int(members[gap.after])
-            step = int(steps.of_activity[after])
-            launch = int(activities.launch[after])
-            frame = int(workload.context.frame[launch]) if launch >= 0 else -1
+        gaps = idle.of_device(ledger.device)
+        longest = gaps[np.argsort(-idle.dur[gaps], kind="stable")[:_MAX_GAPS]]
+        for gap in np.sort(longest).tolist():
+            before, after = int(idle.before[gap]), int(idle.after[gap])
+            step, op, frame = int(steps.of_activity[after]), int(idle.op[gap]), int(idle.frame[gap])
             yield [
                 ledger.device,
-                gap.start,
-                gap.dur,
-                UNATTRIBUTED,
+                int(idle.start[gap]),
+                int(idle.dur[gap]),
+                CAUSE_NAMES[int(idle.cause[gap])],
                 steps.names[step] if step >= 0 else None,
                 activities.infos[int(activities.name[before])].short,
                 activities.infos[int(activities.name[after])].short,
-                launching_op(workload, after),
-                workload.trace.names[workload.tree.name[frame]] if frame >= 0 else None,
+                names[workload.tree.name[op]] if op >= 0 else None,
+                names[workload.trace.name[frame]] if frame >= 0 else None,
             ]
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooftrace import __version__, platforms, roofline
-from rooftrace.analyzers import compute, idle, multi_kernel
+from rooftrace.analyzers.model import identify
 from rooftrace.contracts import store
-from rooftrace.contracts.evidence import AnalyzerEvidence, FindingEvidence, ManifestFile, RunFile
+from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile, RunFile
 from rooftrace.contracts.ledger import LedgerFile
+from rooftrace.contracts.model_evidence import ModelEvidence
+from rooftrace.contracts.replay import ReplayFile
 from rooftrace.contracts.tables import GAPS, KERNELS, OPS, write_csv
 from rooftrace.trace import load
 from rooftrace.workflow import facts as trace_facts
-from rooftrace.workflow import health, rows
+from rooftrace.workflow import findings, health, rows
 from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
 from rooftrace.workflow.options import AnalyzeOptions
 from rooftrace.workflow.prepare import prepare_workload
@@ -20,8 +22,6 @@ from rooftrace.workflow.prepare import prepare_workload
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooftrace.analyzers import Workload
-    from rooftrace.contracts.base import EvidenceValue
     from rooftrace.trace import FileFacts
     from rooftrace.workflow.prepare import Prepared
 
@@ -54,10 +54,14 @@ def write_evidence(run: Path, prepared: Prepared, facts: FileFacts) -> None:
         store.KERNELS: write_csv(KERNELS, rows.kernel_rows(workload)).encode(),
         store.GAPS: write_csv(GAPS, rows.gap_rows(workload)).encode(),
     }
+    results = findings.find_and_score(workload)
     evidence = [
-        AnalyzerEvidence(analyzer=name, summary=summary, findings=findings, **head)  # type: ignore[arg-type]
-        for name, (summary, findings) in run_analyzers(workload).items()
+        AnalyzerEvidence(analyzer=name, summary=summary, findings=results.findings[name], **head)  # type: ignore[arg-type]
+        for name, summary in results.summaries.items()
     ]
+    if results.replay is not None:
+        files[store.REPLAY] = store.to_json(ReplayFile(**results.replay, **head))
+    files[store.evidence_path(store.MODEL)] = store.to_json(ModelEvidence(**identify(workload), **head))
     files |= {store.evidence_path(item.analyzer): store.to_json(item) for item in evidence}
     manifest = ManifestFile(
         trace=trace_facts.trace_info(workload, facts),
@@ -72,18 +76,6 @@ def write_evidence(run: Path, prepared: Prepared, facts: FileFacts) -> None:
     for path, data in files.items():
         store.write_bytes(run / path, data)
     store.write_bytes(run / store.MANIFEST, store.to_json(manifest))
-
-
-def run_analyzers(
-    workload: Workload,
-) -> dict[str, tuple[dict[str, EvidenceValue], list[FindingEvidence]]]:
-    """Every analyzer that has something to look at, with its summary and findings."""
-    results = dict(compute.analyze(workload))
-    for name, module in (("idle", idle), ("multi_kernel", multi_kernel)):
-        summary, findings = module.analyze(workload)
-        if findings:
-            results[name] = (summary, findings)
-    return results
 
 
 def write_report(run: Path) -> None:

@@ -120,6 +120,8 @@ def _question_facts(view: View) -> dict[str, object]:
     ops = view.report.ops
     uneven = [op for op in ops if op.count > 1 and op.cov > UNEVEN_COV]
     return {
+        "causes": by_time(view.totals.idle_by_cause),
+        "fusion": _listed(finding.id for finding in view.report.findings if finding.tier == "fusion"),
         "has_stacks": any(op.source for op in ops),
         "recompute_ns": sum(op.recompute_ns for op in ops),
         "graph_ns": sum(op.kernel_ns for op in ops if op.graph_replayed),

@@ -1,0 +1,223 @@
+"""Calls that look like a composition and share no data, or would gain nothing."""
+
+from __future__ import annotations
+
+from evals.workshop.fusions import kernels, ops
+from evals.workshop.fusions.corpus import case
+from evals.workshop.fusions.machines import MI300X
+from evals.workshop.fusions.norms import attended
+from evals.workshop.fusions.recorder import Recorder, Work
+from evals.workshop.fusions.tensors import Tensor, tensor
+
+FAMILY = "decoy"
+X = (8, 512, 2048)
+
+
+def topk(r: Recorder, x: Tensor) -> None:
+    """A kernel that nothing is fused with."""
+    with r.op("aten::topk", x, "8", "-1", "True", "True"):
+        r.launch("void at::native::sbtopk::gatherTopK<c10::BFloat16, unsigned int, 2, false>", Work(reads=(x,)))
+
+
+@case(FAMILY)
+def two_products_of_equal_shape(r: Recorder) -> None:
+    """Elementwise products of four tensors."""
+    for layer in range(3):
+        a, b, c, d = (tensor(X, "bf16") for _ in range(4))
+        with r.module(f"TwoGates_{layer}"):
+            r.need(ops.binary(r, "mul", a, b), ops.binary(r, "mul", c, d))
+            topk(r, a)
+
+
+@case(FAMILY)
+def activation_and_product_of_other_shapes(r: Recorder) -> None:
+    """SiLU of one branch, a product of another."""
+    for layer in range(3):
+        with r.module(f"Branches_{layer}"):
+            r.need(ops.unary(r, "silu", tensor(X, "bf16")))
+            other = tensor((8, 512, 512), "bf16")
+            r.need(ops.binary(r, "mul", other, tensor(other.shape, "bf16")))
+
+
+@case(FAMILY, MI300X)
+def activation_and_product_of_other_types(r: Recorder) -> None:
+    """Equal shapes, but the product is of float32 tensors."""
+    for layer in range(3):
+        with r.module(f"Mixed_{layer}"):
+            r.need(ops.unary(r, "silu", tensor(X, "bf16")))
+            r.need(ops.binary(r, "mul", tensor(X, "f32"), tensor(X, "f32")))
+
+
+@case(FAMILY)
+def residual_of_another_branch_after_a_product(r: Recorder) -> None:
+    """The add that follows a product is of tensors it did not make."""
+    for layer in range(3):
+        with r.module(f"Branches_{layer}"):
+            with r.module(f"Linear_{layer}"):
+                r.need(ops.linear(r, tensor(X, "bf16"), 512))
+            r.need(ops.binary(r, "add", tensor(X, "bf16"), tensor(X, "bf16")))
+            topk(r, tensor(X, "bf16"))
+
+
+@case(FAMILY, MI300X)
+def activation_of_another_tensor_after_a_product(r: Recorder) -> None:
+    """The activation reads what came before the product."""
+    for layer in range(3):
+        with r.module(f"Experts_{layer}"):
+            with r.module(f"Router_{layer}"):
+                r.need(ops.linear(r, tensor(X, "bf16"), 8))
+            r.need(ops.unary(r, "gelu", tensor(X, "bf16"), "none"))
+            topk(r, tensor(X, "bf16"))
+
+
+@case(FAMILY)
+def softmax_of_a_router_between_products(r: Recorder) -> None:
+    """Product, softmax, top-k, product: no attention."""
+    for layer in range(3):
+        with r.module(f"SparseMoe_{layer}"):
+            with r.module(f"Linear_{layer}"):
+                logits = ops.linear(r, tensor(X, "bf16"), 8)
+            weights = ops.softmax(r, logits)
+            topk(r, weights)
+            r.need(ops.linear(r, tensor(X, "bf16"), 2048))
+
+
+@case(FAMILY)
+def gate_and_product_on_two_streams(r: Recorder) -> None:
+    """The product waits for the other stream."""
+    for layer in range(3):
+        gate, up = tensor(X, "bf16"), tensor(X, "bf16")
+        with r.module(f"MLP_{layer}"):
+            active = ops.unary(r, "silu", gate)
+            with r.on(stream=20):
+                r.need(ops.binary(r, "mul", active, up))
+
+
+@case(FAMILY, MI300X)
+def gate_and_product_in_two_threads(r: Recorder) -> None:
+    """Two programs that share a stream."""
+    for _ in range(3):
+        with r.on(tid=1):
+            r.need(ops.unary(r, "silu", tensor(X, "bf16")))
+        with r.on(tid=3):
+            r.wait()
+            r.need(ops.binary(r, "mul", tensor(X, "bf16"), tensor(X, "bf16")))
+        r.wait()
+
+
+@case(FAMILY)
+def gate_and_product_in_unrelated_modules(r: Recorder) -> None:
+    """The end of one model and the beginning of another."""
+    for layer in range(3):
+        with r.module(f"Encoder_{layer}"):
+            topk(r, tensor(X, "bf16"))
+            r.need(ops.unary(r, "silu", tensor(X, "bf16")))
+        with r.module(f"Critic_{layer}"):
+            r.need(ops.binary(r, "mul", tensor(X, "bf16"), tensor(X, "bf16")))
+            topk(r, tensor(X, "bf16"))
+
+
+@case(FAMILY)
+def norms_of_two_tensors_by_turns(r: Recorder) -> None:
+    """Two norms, kernel by kernel in turn: each is a chain, but its kernels do not follow each other."""
+    for layer in range(2):
+        with r.module(f"TwinNorm_{layer}"):
+            pair = [tensor((8, 512, 4096), "bf16"), tensor((8, 512, 1024), "bf16")]
+            wide = [ops.cast(r, x, "f32") for x in pair]
+            topk(r, pair[0])
+            means = [ops.reduce(r, "mean", x) for x in wide]
+            topk(r, pair[1])
+            r.need(*(ops.binary(r, "sub", x, mean) for x, mean in zip(reversed(wide), means[::-1], strict=True)))
+
+
+@case(FAMILY)
+def copies_of_separate_tensors(r: Recorder) -> None:
+    """Queries, keys and values made dense, each for itself."""
+    for layer in range(3):
+        with r.module(f"Attention_{layer}"):
+            for _ in range(3):
+                r.need(ops.contiguous(r, ops.transpose(r, tensor((8, 512, 16, 64), "bf16"), 1, 2)))
+            attended(r, tensor(X, "bf16"))
+
+
+@case(FAMILY, MI300X)
+def copies_of_other_sizes(r: Recorder) -> None:
+    """A cast of weights, then one of the input."""
+    for layer in range(3):
+        with r.module(f"Linear_{layer}"):
+            ops.cast(r, tensor((2048, 2048), "f32"), "bf16")
+            x = ops.cast(r, tensor(X, "f32"), "bf16")
+            r.need(ops.linear(r, x, 2048))
+
+
+@case(FAMILY)
+def adds_at_the_speed_of_memory(r: Recorder) -> None:
+    """Large additions of separate tensors: one multi-tensor launch would move as much."""
+    with r.frame("bench.py(3): main"):
+        for _ in range(10):
+            a, b, out = (tensor((8192, 4096), "f32") for _ in range(3))
+            with r.op("aten::add", a, b, "1"):
+                ns = round(3 * a.nbytes / r.gpu.bytes_per_s * 1e9) + 400
+                r.launch(kernels.pointwise("add", out, 2), Work(reads=(a, b), writes=(out,), flops=a.numel, ns=ns))
+            r.need(out)
+
+
+@case(FAMILY, MI300X)
+def products_in_a_row(r: Recorder) -> None:
+    """Linears of a multilayer perceptron without activations."""
+    with r.module("Deep_0"):
+        x = tensor(X, "bf16")
+        for layer in range(6):
+            with r.module(f"Linear_{layer}"):
+                x = ops.linear(r, x, 2048, bias=True)
+        r.need(x)
+
+
+@case(FAMILY)
+def loss_of_other_logits(r: Recorder) -> None:
+    """Log-softmax of one head, the loss of another."""
+    for layer in range(2):
+        with r.module(f"TwoHeads_{layer}"):
+            r.need(ops.softmax(r, tensor((4096, 1000), "f32"), log=True))
+            topk(r, tensor(X, "bf16"))
+            x, target, out = tensor((4096, 50), "f32"), tensor((4096,), "i64"), tensor((), "f32")
+            with r.op("aten::nll_loss_forward", x, target, None, "1", "-100"):
+                kernel = "void at::native::(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float, float, long>"
+                r.launch(kernel, Work(reads=(x, target), writes=(out,)))
+            r.need(out)
+
+
+@case(FAMILY)
+def embedding_and_norm(r: Recorder) -> None:
+    """A gather is no part of a norm."""
+    for layer in range(2):
+        table, index = tensor((30522, 1024), "bf16"), tensor((8, 512), "i64")
+        out = tensor((8, 512, 1024), "bf16")
+        with r.module(f"Embeddings_{layer}"):
+            with r.op("aten::embedding", table, index, "0", "False", "False"):
+                with r.op("aten::index_select", table, "0", index.viewed((4096,))):
+                    name = "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, -2, true>"
+                    r.launch(name, Work(reads=(index, out), writes=(out,)))
+            r.need(ops.layer_norm(r, out))
+
+
+@case(FAMILY)
+def gradients_set_to_zero(r: Recorder) -> None:
+    """Fills have nothing to read: memory is set, not computed."""
+    with r.frame("train.py(40): zero_grad"):
+        for number in range(20):
+            grad = tensor((1024, 64 + number), "f32")
+            with r.op("aten::zero_", grad), r.op("aten::fill_", grad, "0"):
+                functor = "at::native::FillFunctor<float>"
+                kernel = f"void at::native::vectorized_elementwise_kernel<4, {functor}, std::array<char*, 1ul> >(int, {functor})"
+                r.launch(kernel, Work(writes=(grad,)))
+
+
+@case(FAMILY)
+def a_mask_made_of_other_numbers(r: Recorder) -> None:
+    """Comparison, inversion and fill of a mask, none of which reads another's result."""
+    for layer in range(2):
+        with r.module(f"Masks_{layer}"):
+            r.need(ops.unary(r, "eq", tensor((8, 512), "i64"), "1", dtype="bool"))
+            topk(r, tensor(X, "bf16"))
+            r.need(ops.unary(r, "bitwise_not", tensor((512, 512), "bool")))

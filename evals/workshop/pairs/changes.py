@@ -1,0 +1,129 @@
+"""What may be changed between the two runs of a pair: rewrites of a thread's instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from evals.workshop.instructions import Activity, Enter, Exit, Instruction, Launch, Thread, Work
+
+Threads = tuple[Thread, ...]
+Rewrite = Callable[[tuple[Instruction, ...]], Sequence[Instruction]]
+
+
+def rewritten(threads: Threads, rewrite: Rewrite) -> Threads:
+    """Every thread with its instructions rewritten."""
+    return tuple(replace(thread, instructions=tuple(rewrite(thread.instructions))) for thread in threads)
+
+
+def with_kernels(
+    threads: Threads, name: str, factor: float, renamed: Callable[[str], str] | None = None
+) -> Threads:
+    """Kernels whose name contains ``name`` at this factor of their time and, where asked, under another name."""
+
+    def changed(row: Activity) -> Activity:
+        if row.kind != "kernel" or name not in row.name:
+            return row
+        return replace(
+            row,
+            duration_ns=round(row.duration_ns * factor),
+            name=row.name if renamed is None else renamed(row.name),
+        )
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        return [
+            replace(row, activities=tuple(changed(activity) for activity in row.activities))
+            if isinstance(row, Launch)
+            else row
+            for row in instructions
+        ]
+
+    return rewritten(threads, rewrite)
+
+
+def after_spans(
+    threads: Threads, name: str, addition: Callable[[int], Sequence[Instruction]], *, inside: bool = False
+) -> Threads:
+    """Instructions behind every span called ``name`` (at its end with ``inside``), given how many came before."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        result: list[Instruction] = []
+        opened: list[str] = []
+        count = 0
+        for row in instructions:
+            if isinstance(row, Enter):
+                opened.append(row.name)
+            closes = isinstance(row, Exit) and opened.pop() == name
+            if closes and inside:
+                result += addition(count)
+            result.append(row)
+            if closes and not inside:
+                result += addition(count)
+            count += closes
+        return result
+
+    return rewritten(threads, rewrite)
+
+
+def without_spans(threads: Threads, name: str) -> Threads:
+    """No span called ``name``, nor anything in it."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        result: list[Instruction] = []
+        depth = 0
+        for row in instructions:
+            if isinstance(row, Enter) and (depth or row.name == name):
+                depth += 1
+            if not depth:
+                result.append(row)
+            if isinstance(row, Exit) and depth:
+                depth -= 1
+        return result
+
+    return rewritten(threads, rewrite)
+
+
+def renamed_spans(threads: Threads, rename: Callable[[str], str]) -> Threads:
+    """Spans under other names."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        return [
+            replace(row, name=rename(row.name)) if isinstance(row, Enter) else row for row in instructions
+        ]
+
+    return rewritten(threads, rewrite)
+
+
+def with_arguments(threads: Threads, op: str, key: str, change: Callable[[object], object]) -> Threads:
+    """One recorded argument of every op called ``op`` changed."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        return [
+            replace(row, args={**row.args, key: change(row.args[key])})  # type: ignore[dict-item]
+            if isinstance(row, Enter) and row.name == op and key in row.args
+            else row
+            for row in instructions
+        ]
+
+    return rewritten(threads, rewrite)
+
+
+def with_host(threads: Threads, factor: float) -> Threads:
+    """Host work between calls at this factor of its time."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        return [Work(ns=round(row.ns * factor)) if isinstance(row, Work) else row for row in instructions]
+
+    return rewritten(threads, rewrite)
+
+
+def on_stream(threads: Threads, source: int, target: int) -> Threads:
+    """Launches to one stream go to another."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        return [
+            replace(row, stream=target) if isinstance(row, Launch) and row.stream == source else row
+            for row in instructions
+        ]
+
+    return rewritten(threads, rewrite)

@@ -1,0 +1,335 @@
+"""Kernels in a row that one kernel could replace.
+
+What it finds: real instances of known compositions (attention by separate products, norms and activations written out,
+rotary embeddings, epilogues of matrix products, loops over parameters …) and of other chains of elementwise ops and
+reductions; grouped, each kernel in at most one finding.
+
+Why it matters: what one kernel hands to the next goes through memory and back, and every launch costs host time.
+
+How it is computed: saving of an instance = its kernels' time less the fused kernel's (METHODS: fusion), whose traffic
+is what comes from outside and what others need; the launches it saves are cut from the host's time in the replay.
+
+What it cannot see: which tensor a call really reads (taken from shapes and element types), register pressure, and
+whether a library offers the fused kernel for just this shape.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.analyzers.draft import Draft
+from rooftrace.analyzers.workload import Workload, gap_score
+from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
+from rooftrace.contracts.evidence import FindingEvidence
+from rooftrace.fusion import Candidate, FusionInputs, FusionResult, describe, find_candidates
+from rooftrace.fusion.edits import HostCalls, claimed, kernel_edit
+from rooftrace.intervals import union
+from rooftrace.patterns import matching_patterns
+from rooftrace.replay.edits import Edit, HostCut
+from rooftrace.units import ns_to_ms, ns_to_us, pct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rooftrace.contracts.base import EvidenceValue, FindingKind
+    from rooftrace.fusion.calls import Calls
+    from rooftrace.fusion.names import NamedRun
+
+    Cut = tuple[int, NDArray[np.int64], NDArray[np.int64]]  # a thread, starts and ends of what is cut from it
+
+_MAX_MEMBERS = 50
+# Findings whose kernels save less of the span, and that cannot reach the ranking limit with the host's time, are
+# counted in the summary, not listed one by one.
+_LISTED_PCT = 0.05
+_MAX_UNRATED = 5
+_UNRATED_PCT = 0.5
+_NAMES_ONLY = "known from kernel names alone: no ops and no shapes recorded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """Equal instances that stand for a finding: those of the candidate that saves or takes most."""
+
+    candidate: Candidate
+    calls: Calls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionDraft(Draft):
+    """A draft and the activities it claims, whose own gaps no other finding may count then."""
+
+    claims: NDArray[np.int64]
+    example: Example | None = None  # None where no calls are recorded
+
+
+def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
+    """Summary and findings, most saved first; those without a time to claim last."""
+    run = inputs_of(workload)
+    result = find_candidates(run)
+    host = HostCalls(run, result.calls)
+    rated = [
+        _rated(workload, run, result, (group, host.cuts(group))) for group in _findings(result.candidates)
+    ]
+    rated.sort(key=lambda draft: (-draft.finding.score.mid, draft.finding.subject, int(draft.claims[0])))
+    listed = [draft for draft in rated if _is_listed(workload, draft)]
+    unrated = [_unrated(workload, run, result, group) for group in _findings(result.unrated)]
+    unrated += [_named(workload, named) for named in result.named]
+    unrated = [draft for draft in unrated if _time_share(draft) >= _UNRATED_PCT]
+    unrated.sort(key=lambda draft: (-_time_share(draft), draft.finding.subject))
+    drafts: list[Draft] = [*listed, *unrated[:_MAX_UNRATED]]
+    numbered = [_numbered(draft, number) for number, draft in enumerate(drafts, start=1)]
+    return _summary(workload, result, len(rated) - len(listed)), numbered
+
+
+def _is_listed(workload: Workload, draft: FusionDraft) -> bool:
+    """Whether a finding saves enough to stand alone: by its kernels, or with the host time of its launches."""
+    most = pct(draft.most_ns, workload.span_ns)
+    return draft.finding.score.mid >= _LISTED_PCT or most >= RANKING_LIMIT_PCT
+
+
+def inputs_of(workload: Workload) -> FusionInputs:
+    """What candidates are found from."""
+    return FusionInputs(
+        trace=workload.trace,
+        tree=workload.tree,
+        context=workload.context,
+        activities=workload.activities,
+        platform=workload.platform,
+    )
+
+
+def _findings(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Candidates of one finding: of one composition, or of one chain in one class of module; most saved first."""
+    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        composition = candidate.composition
+        if composition is None:
+            key = (candidate.scope, describe.word_chain(candidate))
+        else:
+            by_words = composition.file.kind == "epilogue" or composition.identity == "same_op_loop"
+            words = tuple(dict.fromkeys(describe.word_chain(candidate).split())) if by_words else ()
+            key = (f"={composition.identity}", " ".join(words))
+        groups[key].append(candidate)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _rated(
+    workload: Workload, run: FusionInputs, result: FusionResult, found: tuple[list[Candidate], Sequence[Cut]]
+) -> FusionDraft:
+    group, cuts = found
+    claims = np.sort(np.concatenate([result.activities(candidate).reshape(-1) for candidate in group]))
+    saving = min(sum(int(c.saving_ns.sum()) for c in group), _covered(workload, claims))
+    edit = _edit(result, workload, group, cuts)
+    removed_host = sum(int((end - start).sum()) for _, start, end in cuts)
+    top, span = group[0], workload.span_ns
+    estimate = top.estimate
+    fused = sum(c.fused_ns * c.first.size for c in group)
+    evidence = _evidence(workload, run, result, group)
+    if estimate is not None:
+        evidence |= {
+            "fused_ms": ns_to_ms(fused),
+            "saving_ms": ns_to_ms(saving),
+            "floor_us": ns_to_us(estimate.time.floor_ns),
+            "bound": estimate.time.bound,
+            "external_bytes": estimate.nbytes,
+            "inner_bytes": estimate.inner_bytes,
+            "dtype": estimate.dtype,
+        }
+    finding = _finding(evidence, group[0], gap_score(saving, span), "modelled")
+    return FusionDraft(
+        finding=finding.model_copy(update={"gpu_time_score": pct(saving, span)}),
+        edit=edit,
+        most_ns=saving + removed_host,
+        claims=claims,
+        example=Example(candidate=top, calls=result.calls),
+    )
+
+
+def _edit(
+    result: FusionResult,
+    workload: Workload,
+    group: Sequence[Candidate],
+    cuts: Sequence[Cut],
+) -> Edit:
+    parts = [
+        kernel_edit(result.activities(c), workload.activities.dur, c.fused_ns)
+        for c in group
+        if c.estimate is not None
+    ]
+    return Edit(
+        activities=np.concatenate([shortened for shortened, _, _ in parts]),
+        saved_ns=np.concatenate([saved for _, saved, _ in parts]),
+        removed=np.concatenate([removed for _, _, removed in parts]),
+        host=tuple(HostCut(lane=lane, start=start, end=end) for lane, start, end in cuts),
+    )
+
+
+def _unrated(
+    workload: Workload, run: FusionInputs, result: FusionResult, group: list[Candidate]
+) -> FusionDraft:
+    """Candidates whose fused time is not known: what they take is told, nothing is claimed."""
+    evidence = _evidence(workload, run, result, group) | {"unmodelled": group[0].reason or ""}
+    finding = _finding(evidence, group[0], Score(low=0, mid=0, high=0), "upper_bound")
+    return _unclaimed(finding, Example(candidate=group[0], calls=result.calls))
+
+
+def _named(workload: Workload, named: NamedRun) -> FusionDraft:
+    infos = workload.activities.infos
+    composition = named.composition
+    time = int(named.time_ns.sum())
+    vendor = workload.platform.vendor if workload.platform else ""
+    evidence: dict[str, EvidenceValue] = {
+        **_machine(workload),
+        "pattern": composition.identity if composition else "novel",
+        "pattern_name": composition.file.name if composition else "a chain of kernels",
+        "instances_count": int(named.first.size),
+        "before_window_count": 0,
+        "kernels_per_instance": len(named.kernels),
+        "launches_removed_count": 0 if named.graph else int(named.first.size) * (len(named.kernels) - 1),
+        "time_ms": ns_to_ms(time),
+        "time_share_pct": pct(time, workload.span_ns),
+        "modules": "",
+        "op_chain": "",
+        "kernel_chain": describe.chain([infos[code].short for code in named.kernels]),
+        "shapes": "",
+        "source": "",
+        "phase": "forward",
+        "kept_op": "",
+        "graph_replayed": named.graph,
+        "notes": _NAMES_ONLY,
+        "confidence": "low",
+        "replacement": describe.replacements(composition, vendor),
+        "unmodelled": _NAMES_ONLY,
+    }
+    name = composition.file.name if composition else "a recurring chain of kernels"
+    return _unclaimed(_finding_of(evidence, name, Score(low=0, mid=0, high=0), "upper_bound"))
+
+
+def _unclaimed(finding: FindingEvidence, example: Example | None = None) -> FusionDraft:
+    claims = np.empty(0, dtype=np.int64)
+    return FusionDraft(finding=finding, edit=Edit(), most_ns=0, claims=claims, example=example)
+
+
+def _evidence(
+    workload: Workload, run: FusionInputs, result: FusionResult, group: Sequence[Candidate]
+) -> dict[str, EvidenceValue]:
+    """What is known of every finding with recorded calls; of the largest group where they differ."""
+    top, calls = group[0], result.calls
+    matrices = [result.activities(candidate) for candidate in group]
+    instances = sum(int(candidate.first.size) for candidate in group)
+    kernels = sum(int(matrix.size) for matrix in matrices)
+    time = sum(int(candidate.time_ns.sum()) for candidate in group)
+    kept = 0 if top.anchor else 1
+    composition = top.composition
+    notes = dict.fromkeys(note for candidate in group for note in candidate.notes)
+    early = sum(result.before_window.get(candidate.example, 0) for candidate in group)
+    return {
+        **_machine(workload),
+        "pattern": composition.identity if composition else "novel",
+        "pattern_name": composition.file.name if composition else "a chain of kernels",
+        "instances_count": instances,
+        "before_window_count": early,
+        "kernels_per_instance": round(kernels / instances, 2),
+        "launches_removed_count": kernels - kept * instances,
+        "time_ms": ns_to_ms(time),
+        "time_share_pct": pct(time, workload.span_ns),
+        "modules": ", ".join(dict.fromkeys(candidate.scope for candidate in group)),
+        "op_chain": describe.op_chain(top),
+        "kernel_chain": describe.kernel_chain(run, calls, top),
+        "shapes": describe.shapes(top),
+        "source": describe.source(run, calls, top),
+        "phase": describe.phase(run, calls, top),
+        "kept_op": top.calls[0].name if top.anchor else "",
+        "graph_replayed": False,
+        "notes": "; ".join(notes),
+        "confidence": describe.confidence(run, calls, top),
+        "replacement": describe.replacements(
+            composition, workload.platform.vendor if workload.platform else ""
+        ),
+    }
+
+
+def _machine(workload: Workload) -> dict[str, EvidenceValue]:
+    platform = workload.platform
+    return {
+        "gpu_name": platform.product if platform else "",
+        "gpu_vendor": platform.vendor if platform else "",
+    }
+
+
+def _finding(
+    evidence: dict[str, EvidenceValue], top: Candidate, score: Score, kind: FindingKind
+) -> FindingEvidence:
+    name = top.composition.file.name if top.composition else f"a chain of kernels in {top.scope}"
+    return _finding_of(evidence, name, score, kind)
+
+
+def _finding_of(
+    evidence: dict[str, EvidenceValue], subject: str, score: Score, kind: FindingKind
+) -> FindingEvidence:
+    """A finding whose id is still to be given."""
+    known = {**evidence, "kind": kind, "category": "fusion", "analyzer": "fusion"}
+    count = min(int(evidence["instances_count"]), _MAX_MEMBERS)
+    return FindingEvidence(
+        id="fusion.F1",
+        tier="fusion",
+        category="fusion",
+        subject=subject,
+        score=score,
+        score_basis="gap_share",
+        gpu_time_score=0.0,
+        kind=kind,
+        members=[f"i{number}" for number in range(1, count + 1)],
+        evidence=evidence,
+        patterns=matching_patterns("fusion", known),
+        confidence=str(evidence["confidence"]),
+    )
+
+
+def _numbered(draft: Draft, number: int) -> Draft:
+    identity = f"fusion.F{number}"
+    members = [f"{identity}.{member}" for member in draft.finding.members]
+    return replace(draft, finding=draft.finding.model_copy(update={"id": identity, "members": members}))
+
+
+def _time_share(draft: Draft) -> float:
+    return float(draft.finding.evidence["time_share_pct"])
+
+
+def _covered(workload: Workload, members: NDArray[np.int64]) -> int:
+    """Time in which any of the activities runs, over all devices."""
+    activities = workload.activities
+    return sum(
+        union(activities.start[mine], activities.end[mine]).length
+        for device in np.unique(activities.device[members]).tolist()
+        for mine in (members[activities.device[members] == device],)
+    )
+
+
+def _summary(workload: Workload, result: FusionResult, below: int) -> dict[str, EvidenceValue]:
+    rated = result.candidates
+    time = sum(int(candidate.time_ns.sum()) for candidate in rated)
+    reasons: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for item in result.rejected:
+        reasons[item.reason][0] += item.count
+        reasons[item.reason][1] += item.time_ns
+    return {
+        "time_ms": ns_to_ms(time),
+        "time_share_pct": pct(time, workload.span_ns),
+        "saving_ms": ns_to_ms(sum(int(candidate.saving_ns.sum()) for candidate in rated)),
+        "candidates_count": len(rated),
+        "instances_count": sum(int(candidate.first.size) for candidate in rated),
+        "kernels_count": int(sum(claimed(result, candidate) for candidate in rated)),
+        "below_limit_count": below,
+        "unrated_count": len(result.unrated) + len(result.named),
+        "not_fused": "; ".join(
+            f"{reason}: {count} calls, {ns_to_ms(spent)} ms"
+            for reason, (count, spent) in sorted(reasons.items(), key=lambda item: (-item[1][1], item[0]))
+        ),
+    }

@@ -1,0 +1,191 @@
+"""What is told of the gaps of one cause, of a device's launches, and of how the host dispatched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.analyzers.idle_syncs import NO_OP, heaviest, name_of
+from rooftrace.calltree import Link, Work, is_step_name
+from rooftrace.causes import CAUSE_NAMES
+from rooftrace.causes.queues import launch_delays, queue_depths
+from rooftrace.causes.spans import innermost
+from rooftrace.trace import Kind
+from rooftrace.units import NS_PER_MS, ns_to_ms, ns_to_us, pct
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rooftrace.analyzers.idle_graphs import Sequences
+    from rooftrace.analyzers.workload import Workload
+    from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.contracts.ledger import DeviceLedger
+
+_SHORT_GAP_NS = 20_000
+# Back-to-back kernels stand a rounding of the clock apart: no gap a reader would call one.
+_ROUNDING_NS = 100
+# Below this a busy device with a short queue is no sign of a slow host.
+_HOST_BOUND_IDLE_PCT = 10.0
+
+
+def gap_evidence(workload: Workload, ledger: DeviceLedger, gaps: NDArray[np.int64]) -> dict[str, EvidenceValue]:
+    """The gaps of one cause: how long, how many, what ran, where."""
+    causes, activities, names = workload.causes, workload.activities, workload.trace.names
+    dur = causes.dur[gaps]
+    idle, span = int(dur.sum()), ledger.span_ns
+    counted = dur[dur >= _ROUNDING_NS] if (dur >= _ROUNDING_NS).any() else dur
+    step = workload.steps.of_activity
+    inside = int(dur[step[causes.before[gaps]] == step[causes.after[gaps]]].sum())
+    top = int(gaps[dur.argmax()])
+    evidence: dict[str, EvidenceValue] = {
+        "device": ledger.device,
+        "cause": CAUSE_NAMES[int(causes.cause[top])],
+        "idle_ms": ns_to_ms(idle),
+        "idle_pct": pct(idle, span),
+        "all_idle_ms": ns_to_ms(ledger.idle_ns),
+        "all_idle_pct": pct(ledger.idle_ns, span),
+        "cause_share_pct": pct(idle, ledger.idle_ns),
+        "busy_pct": pct(span - ledger.idle_ns, span),
+        "gaps_count": int(counted.size),
+        "median_gap_us": ns_to_us(float(np.median(counted))),
+        "max_gap_ms": ns_to_ms(int(dur.max())),
+        "gaps_over_1ms_count": int((dur >= NS_PER_MS).sum()),
+        "gaps_over_1ms_pct": pct(int(dur[dur >= NS_PER_MS].sum()), idle),
+        "short_gaps_pct": pct(int(dur[dur < _SHORT_GAP_NS].sum()), idle),
+        "in_step_pct": pct(inside, idle),
+        "top_gap_before": activities.infos[int(activities.name[causes.before[top]])].short,
+        "top_gap_after": activities.infos[int(activities.name[causes.after[top]])].short,
+        "top_gap_op": _op_name(workload, top) or "none recorded",
+        "top_gap_frame": names[workload.trace.name[causes.frame[top]]] if causes.frame[top] >= 0 else "",
+        "top_gap_annotation": _annotation(workload, top),
+    }
+    return evidence | _responsible(workload, gaps)
+
+
+def _op_name(workload: Workload, gap: int) -> str:
+    op = int(workload.causes.op[gap])
+    return workload.trace.names[workload.tree.name[op]] if op >= 0 else ""
+
+
+def _responsible(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, EvidenceValue]:
+    """Call, op and user frame with most of the idle time, and their shares of it."""
+    causes, trace = workload.causes, workload.trace
+    dur = causes.dur[gaps]
+    found: dict[str, EvidenceValue] = {}
+    for what, column, names in (
+        ("call", causes.row, trace.name),
+        ("op", causes.op, workload.tree.name),
+        ("frame", causes.frame, trace.name),
+    ):
+        index = column[gaps]
+        code = np.where(index >= 0, names[index] if names.size else -1, -1)
+        known = code >= 0
+        top = heaviest(code[known], dur[known]) if known.any() else -1
+        found[what] = name_of(workload, top) or (NO_OP if what == "op" else "")
+        found[f"{what}_pct"] = pct(int(dur[code == top].sum()), int(dur.sum())) if top >= 0 else 0.0
+    return found
+
+
+def _annotation(workload: Workload, gap: int) -> str:
+    """The innermost annotation, other than a step's, that the launching thread had open in the middle of a gap."""
+    causes, trace = workload.causes, workload.trace
+    rows = trace.of_kind(Kind.ANNOTATION)
+    plain = {code: not is_step_name(trace.names[code]) for code in np.unique(trace.name[rows]).tolist()}
+    rows = rows[np.array([plain[code] for code in trace.name[rows].tolist()], dtype=bool)]
+    middle = (causes.start[gap] + causes.end[gap]) // 2
+    asked = (causes.lane[gap : gap + 1], np.array([middle], dtype=np.int64))
+    at = int(innermost(trace.lane[rows].astype(np.int64), trace.start[rows], trace.end[rows], asked)[0])
+    return trace.names[trace.name[rows[at]]] if at >= 0 else ""
+
+
+def device_evidence(workload: Workload, ledger: DeviceLedger) -> dict[str, EvidenceValue]:
+    """What is the same for all causes of a device: its kernels, launches and queue, and what the profiler recorded."""
+    activities, trace = workload.activities, workload.trace
+    members = np.flatnonzero(activities.device == ledger.device)
+    kernels = members[activities.work[members] == int(Work.COMPUTE)]
+    evidence: dict[str, EvidenceValue] = {
+        "kernels_count": int(kernels.size),
+        "launches_per_ms": round(members.size / (ledger.span_ns / NS_PER_MS), 2) if ledger.span_ns else 0.0,
+        "stacks_recorded": bool(trace.of_kind(Kind.PYTHON).size),
+        "shapes_recorded": bool((trace.inputs >= 0).any()),
+    }
+    if kernels.size:
+        evidence["mean_kernel_us"] = ns_to_us(float(activities.dur[kernels].mean()))
+    own = kernels[(activities.link[kernels] == int(Link.CORRELATION)) & ~activities.graph[kernels]]
+    if not own.size:
+        return evidence
+    share = 100 * float(workload.schedule.found_empty[own].mean())
+    depths = queue_depths(activities, workload.schedule, members)
+    evidence |= {
+        "empty_queue_pct": round(share, 1),
+        "host_bound": share > 50 and pct(ledger.idle_ns, ledger.span_ns) >= _HOST_BOUND_IDLE_PCT,
+        "queue_depth_median": float(np.median(depths)),
+        "queue_depth_max": int(depths.max()),
+    }
+    delays = launch_delays(activities, workload.schedule, own)
+    if delays.size:
+        low, mid, high = np.percentile(delays, (10, 50, 90)).tolist()
+        evidence |= {
+            "launch_latency_p10_us": ns_to_us(low),
+            "launch_latency_us": ns_to_us(mid),
+            "launch_latency_p90_us": ns_to_us(high),
+        }
+    return evidence
+
+
+def dispatch_evidence(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, EvidenceValue]:
+    """How the host dispatched in gaps: time a launch, ops a millisecond, and the share that was no op."""
+    causes, trace, tree = workload.causes, workload.trace, workload.tree
+    launch = workload.activities.launch[causes.after[gaps]]
+    host = np.minimum(causes.end[gaps], tree.end[launch]) - causes.start[gaps]
+    host_ns, covered = int(host.sum()), int(np.minimum(causes.covered_ns[gaps], host).sum())
+    started = trace.start[trace.of_kind(Kind.CPU_OP)]
+    started.sort()
+    ops = np.searchsorted(started, causes.start[gaps] + host) - np.searchsorted(started, causes.start[gaps])
+    evidence: dict[str, EvidenceValue] = {
+        "ops_per_ms": round(float(ops.sum()) / (host_ns / NS_PER_MS), 1) if host_ns else 0.0,
+        "python_pct": pct(host_ns - covered, host_ns),
+        "python_module": _python_module(workload, launch, host - np.minimum(causes.covered_ns[gaps], host)),
+    }
+    distance = _launch_distances(workload, launch)
+    if distance.size:
+        evidence["us_per_launch"] = ns_to_us(float(np.median(distance)))
+    return evidence
+
+
+def _python_module(workload: Workload, launch: NDArray[np.int64], uncovered: NDArray[np.int64]) -> str:
+    """Class of the module whose launches had most time without an op before them; empty without modules."""
+    module = workload.context.module[launch]
+    if not (module > 0).any():
+        return ""
+    path = workload.context.module_paths[heaviest(module[module > 0], uncovered[module > 0])]
+    return path[-1].rpartition("_")[0] or path[-1]
+
+
+def _launch_distances(workload: Workload, launch: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time from the launch before on the same thread to each of the given launches, ns."""
+    nodes = np.unique(workload.activities.launch[workload.activities.launch >= 0])
+    place = np.searchsorted(nodes, launch)
+    place = place[place > 0]
+    tree = workload.tree
+    same = tree.lane[nodes[place]] == tree.lane[nodes[place - 1]]
+    distances: NDArray[np.int64] = (tree.start[nodes[place]] - tree.start[nodes[place - 1]])[same]
+    return distances
+
+
+def graph_evidence(workload: Workload, gaps: NDArray[np.int64], graphs: Sequences | None) -> dict[str, EvidenceValue]:
+    """Whether the launches after the gaps repeat, so that a graph could replay them."""
+    if graphs is None:
+        return {"graph_candidate": False}
+    dur = workload.causes.dur[gaps]
+    inside = np.isin(workload.causes.after[gaps], graphs.activities)
+    work = graphs.launches * graphs.repeats
+    top = int(work.argmax())
+    return {
+        "graph_candidate": True,
+        "graph_idle_pct": pct(int(dur[inside].sum()), int(dur.sum())),
+        "repeats_count": int(graphs.repeats[top]),
+        "launches_per_sequence": int(graphs.launches[top]),
+        "sequences_count": int(graphs.start.size),
+    }

@@ -1,0 +1,189 @@
+"""Blocking calls by what asked for them: op, call, user frame, how often and how long they blocked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.calltree import Work
+from rooftrace.causes import blocked_times, is_memory_call
+from rooftrace.kernelnames import describe_copy
+from rooftrace.schedule import WaitKind
+from rooftrace.units import ns_to_ms, pct
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rooftrace.analyzers.workload import Workload
+    from rooftrace.contracts.base import EvidenceValue
+
+NO_OP = "none"
+# Ops by what they need the host to wait for: a value, the size of a result, a copy. Of one inside another, the outer
+# one is what the program asked for.
+_CLASSES = {
+    "read": ("item", "is_nonzero", "_local_scalar_dense", "equal", "allclose"),
+    "shape": (
+        *(
+            "nonzero",
+            "nonzero_numpy",
+            "argwhere",
+            "masked_select",
+            "index",
+            "index_put",
+            "index_put_",
+            "where",
+        ),
+        *(
+            "_index_put_impl_",
+            "unique_consecutive",
+            "unique_dim",
+            "_unique",
+            "_unique2",
+            "repeat_interleave",
+            "bincount",
+        ),
+    ),
+    "copy": ("to", "_to_copy", "copy_", "_copy_from"),
+}
+_CLASS_OF = {f"aten::{name}": kind for kind, names in _CLASSES.items() for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncKind:
+    """The blocking calls of one op, and of one direction if it copies."""
+
+    op: str
+    direction: str  # HtoD, DtoH or empty
+    waits: NDArray[np.int64]  # numbers of waits
+    blocked: NDArray[np.int64]  # how long each blocked, ns
+    call: str  # the call that blocked most
+    frame: str  # the user frame in which it blocked most; empty where none is recorded
+    device: int  # the device it mostly waited for
+
+    @property
+    def what(self) -> str:
+        """``read`` of a value, ``shape`` that depends on data, ``copy``, other ``op``, or ``call`` without an op."""
+        if self.op == NO_OP:
+            return "copy" if self.direction else "call"
+        found = _CLASS_OF.get(self.op, "op")
+        return "op" if found == "copy" and not self.direction else found
+
+    @property
+    def blocked_ns(self) -> int:
+        """Time blocked, ns."""
+        return int(self.blocked.sum())
+
+
+def find_syncs(workload: Workload) -> list[SyncKind]:
+    """Blocking calls that waited for the GPU, most time first; full launch queues and the allocator's are none."""
+    waits = workload.schedule.waits
+    blocked = blocked_times(workload.tree, workload.activities, waits)
+    blocked[is_memory_call(workload.trace, workload.tree.row[waits.node])] = 0
+    members: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for wait in np.flatnonzero(blocked > 0).tolist():
+        op = _asking_op(workload, int(waits.node[wait]))
+        members[op, _direction(workload, wait) if _CLASS_OF.get(op, op) in ("copy", NO_OP) else ""].append(wait)
+    kinds = [_kind(workload, key, np.array(members[key], dtype=np.int64), blocked) for key in sorted(members)]
+    return sorted(kinds, key=lambda kind: (-kind.blocked_ns, kind.op, kind.direction))
+
+
+def _direction(workload: Workload, wait: int) -> str:
+    """Direction of the copy between host and device that a call waited for; empty if it waited for something else."""
+    activity = int(workload.schedule.waits.activity[wait])
+    if workload.activities.work[activity] != int(Work.COPY):
+        return ""
+    name = workload.trace.names[workload.activities.name[activity]]
+    return next((way for way in ("HtoD", "DtoH") if describe_copy(name).direction == way), "")
+
+
+def _asking_op(workload: Workload, node: int) -> str:
+    """The outermost of the known ops that the call lies directly inside of, else its innermost op."""
+    op, tree, names = workload.context.op, workload.tree, workload.trace.names
+    found = int(op[node])
+    if found < 0:
+        return NO_OP
+    while (above := int(tree.parent[found])) >= 0:
+        outer = int(op[above])
+        if outer < 0 or names[tree.name[outer]] not in _CLASS_OF:
+            break
+        found = outer
+    return names[int(tree.name[found])]
+
+
+def _kind(workload: Workload, key: tuple[str, str], waits: NDArray[np.int64], blocked: NDArray[np.int64]) -> SyncKind:
+    nodes = workload.schedule.waits.node[waits]
+    frames = workload.context.frame[nodes]
+    frame = np.where(frames >= 0, workload.tree.name[frames], -1)
+    device = workload.activities.device[workload.schedule.waits.activity[waits]]
+    return SyncKind(
+        op=key[0],
+        direction=key[1],
+        waits=waits,
+        blocked=blocked[waits],
+        call=workload.trace.names[heaviest(workload.tree.name[nodes], blocked[waits])],
+        frame=name_of(workload, heaviest(frame, blocked[waits])),
+        device=heaviest(device, blocked[waits]),
+    )
+
+
+def heaviest(codes: NDArray[np.int64] | NDArray[np.int32], weights: NDArray[np.int64]) -> int:
+    """The code with most weight, the smallest of equal ones."""
+    distinct, place = np.unique(codes, return_inverse=True)
+    total = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(total, place.reshape(-1), weights)
+    return int(distinct[total.argmax()])
+
+
+def name_of(workload: Workload, code: int) -> str:
+    """A name by its code; empty for -1."""
+    return workload.trace.names[code] if code >= 0 else ""
+
+
+def sync_evidence(workload: Workload, kind: SyncKind) -> dict[str, EvidenceValue]:
+    """What one kind of blocking call cost."""
+    waits = workload.schedule.waits
+    copies = waits.kind[kind.waits] == int(WaitKind.COPY)
+    evidence: dict[str, EvidenceValue] = {
+        "sync_op": kind.op,
+        "sync_class": kind.what,
+        "copy_direction": kind.direction,
+        "call": kind.call,
+        "frame": kind.frame,
+        "waits_count": int(kind.waits.size),
+        "blocked_ms": ns_to_ms(kind.blocked_ns),
+        "blocked_pct": pct(kind.blocked_ns, _span(workload, kind.device)),
+        "longest_wait_ms": ns_to_ms(int(kind.blocked.max())),
+        "blocking_copy": bool(2 * kind.blocked[copies].sum() > kind.blocked_ns),
+        "guessed_pct": pct(int(kind.blocked[waits.guessed[kind.waits]].sum()), kind.blocked_ns),
+    }
+    if workload.steps.annotated and workload.steps.names:
+        evidence["waits_per_step"] = round(kind.waits.size / len(workload.steps.names), 2)
+    return evidence
+
+
+def drained_gaps(workload: Workload, kind: SyncKind) -> NDArray[np.int64]:
+    """Gaps caused by synchronisation that calls of this kind led to."""
+    causes = workload.causes
+    gaps: NDArray[np.int64] = np.unique(causes.wait_gap[np.isin(causes.wait, kind.waits)])
+    return gaps
+
+
+def sync_summary(kinds: list[SyncKind], shown: int = 3) -> dict[str, EvidenceValue]:
+    """The kinds that blocked longest, as values of a summary."""
+    summary: dict[str, EvidenceValue] = {}
+    for number, kind in enumerate(kinds[:shown], start=1):
+        summary |= {
+            f"sync{number}_op": kind.op,
+            f"sync{number}_call": kind.call,
+            f"sync{number}_frame": kind.frame,
+            f"sync{number}_waits_count": int(kind.waits.size),
+            f"sync{number}_blocked_ms": ns_to_ms(kind.blocked_ns),
+        }
+    return summary
+
+
+def _span(workload: Workload, device: int) -> int:
+    return next((ledger.span_ns for ledger in workload.ledgers if ledger.device == device), 0)

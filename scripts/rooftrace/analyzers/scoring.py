@@ -1,0 +1,131 @@
+"""Scores findings by replay: what the whole run would lose, each finding for itself and the first ones together.
+
+A finding's score is the share of the measured span that is saved with its edit made at 75, 87.5 and 100 %, and never
+more than its bound. Where the constraints explain too little of the critical path, gap shares stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.analyzers.workload import CLOSURES
+from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
+from rooftrace.replay.edits import Edit
+from rooftrace.replay.facts import everywhere
+from rooftrace.units import pct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooftrace.analyzers.draft import Draft
+    from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.contracts.evidence import FindingEvidence
+    from rooftrace.replay.run import Replay
+    from rooftrace.replay.scenarios import Scenario
+
+_MID = CLOSURES[1]
+# A finding that can save no more than this share of the span cannot be ranked, even with host gaps halved: it is
+# replayed once, with all of its edit made.
+_SMALL_PCT = RANKING_LIMIT_PCT / 4
+# Differences below this factor are not worth a word: after the first fix, or with host gaps halved.
+_MUCH_MORE = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Findings with their scores, in the order of the drafts, and the spans left when the first ones are fixed."""
+
+    findings: list[FindingEvidence]
+    together: list[int]
+
+
+def score(drafts: Sequence[Draft], replay: Replay, *, inflated: bool) -> Scores:
+    """Scores of all findings; ``inflated`` says that the profiler recorded stacks or shapes, which costs host time."""
+    measured = replay.measured_ns
+    halved = Edit(host=everywhere(replay, 0.5))
+    large = [at for at, draft in enumerate(drafts) if pct(draft.most_ns, measured) >= _SMALL_PCT]
+    small = [at for at in range(len(drafts)) if at not in set(large)]
+    alone: list[Scenario] = [((drafts[at].edit, closure),) for at in large for closure in _closures(drafts[at])]
+    whole: list[Scenario] = [((drafts[at].edit, 1.0),) for at in small]
+    at_half: list[Scenario] = [((halved, 1.0), (drafts[at].edit, _closures(drafts[at])[1])) for at in large]
+    base, half, *spans = replay.spans([(), ((halved, 1.0),), *alone, *whole, *at_half])
+    scores: dict[int, Score] = {}
+    for place, at in enumerate(large):
+        saved = [base - span for span in spans[3 * place : 3 * place + 3]]
+        scores[at] = _score(drafts[at], saved, measured)
+    for place, at in enumerate(small):
+        saved_all = base - spans[len(alone) + place]
+        scores[at] = _score(drafts[at], [round(saved_all * closure) for closure in _closures(drafts[at])], measured)
+    halves = spans[len(alone) + len(whole) :]
+    order = sorted(scores, key=lambda at: (-scores[at].mid, drafts[at].finding.id))
+    ranked = [at for at in order if scores[at].mid >= RANKING_LIMIT_PCT]
+    together, after_first = _combined(drafts, (ranked, large), replay, base)
+    notes: dict[int, dict[str, EvidenceValue]] = {at: {} for at in scores}
+    for at, later in after_first.items():
+        if later >= max(RANKING_LIMIT_PCT, _MUCH_MORE * scores[at].mid):
+            notes[at] = {"after_first_pct": later, "first_id": drafts[ranked[0]].finding.id}
+    if inflated:
+        for at, span in zip(large, halves, strict=True):
+            notes[at] |= _half_host_notes(scores[at].mid, pct(_bounded(half - span, drafts[at]), half))
+    return Scores(
+        findings=[_scored(draft, scores[at], notes[at]) for at, draft in enumerate(drafts)],
+        together=together,
+    )
+
+
+def _closures(draft: Draft) -> tuple[float, float, float]:
+    """Time that no model explains has one bound, the whole of it, and no share that a fix might reach."""
+    finding = draft.finding
+    return (1.0, 1.0, 1.0) if finding.kind == "upper_bound" and finding.tier == "compute" else CLOSURES
+
+
+def _bounded(saved: int, draft: Draft) -> int:
+    return max(0, min(saved, draft.most_ns))
+
+
+def _score(draft: Draft, saved: list[int], measured: int) -> Score:
+    low, mid, high = sorted(pct(_bounded(value, draft), measured) for value in saved)
+    return Score(low=low, mid=mid, high=high)
+
+
+def _combined(
+    drafts: Sequence[Draft], chosen: tuple[list[int], list[int]], replay: Replay, base: int
+) -> tuple[list[int], dict[int, float]]:
+    """Spans with the first n ranked findings fixed, and what each large one saves, in per cent, after the first is.
+
+    Time without a model is left as it is: nobody knows what a fix of it would give.
+    """
+    ranked, large = chosen
+    fixes = [() if _closures(drafts[at])[0] == 1.0 else ((drafts[at].edit, _MID),) for at in ranked]
+    if not fixes:
+        return [], {}
+    counts = range(1, len(fixes) + 1)
+    cumulated: list[Scenario] = [tuple(part for fix in fixes[:count] for part in fix) for count in counts]
+    others = [at for at in large if at != ranked[0]]
+    after: list[Scenario] = [(*fixes[0], (drafts[at].edit, _closures(drafts[at])[1])) for at in others]
+    spans = replay.spans([*cumulated, *after])
+    left = np.minimum.accumulate(np.minimum(spans[: len(fixes)], base)).tolist()
+    gained = {
+        at: pct(_bounded(left[0] - span, drafts[at]), replay.measured_ns)
+        for at, span in zip(others, spans[len(fixes) :], strict=True)
+    }
+    return left, gained
+
+
+def _half_host_notes(mid: float, half: float) -> dict[str, EvidenceValue]:
+    """What a finding is worth with host gaps halved, marked if it is worth ranking with or without, but not both."""
+    if max(mid, half) < RANKING_LIMIT_PCT:
+        return {}
+    crosses = min(mid, half) < RANKING_LIMIT_PCT
+    sensitive = crosses and max(mid, half) >= _MUCH_MORE * min(mid, half)
+    return {"half_host_score_pct": half, "profiler_sensitive": sensitive}
+
+
+def _scored(draft: Draft, value: Score, notes: dict[str, EvidenceValue]) -> FindingEvidence:
+    finding = draft.finding
+    return finding.model_copy(
+        update={"score": value, "score_basis": "replay", "evidence": {**finding.evidence, **notes}}
+    )

@@ -1,0 +1,32 @@
+"""Idle by cause: why a device had nothing to run, gap by gap."""
+
+from __future__ import annotations
+
+from rooftrace.causes.attribute import attribute
+from rooftrace.causes.classes import is_memory_call
+from rooftrace.causes.model import (
+    CAUSE_NAMES,
+    HOST_CAUSES,
+    REASON_NAMES,
+    Cause,
+    IdleCauses,
+    Pieces,
+    Reason,
+)
+from rooftrace.causes.queues import blocked_times, launch_delays, queue_curve, queue_depths
+
+__all__ = [
+    "CAUSE_NAMES",
+    "HOST_CAUSES",
+    "REASON_NAMES",
+    "Cause",
+    "IdleCauses",
+    "Pieces",
+    "Reason",
+    "attribute",
+    "blocked_times",
+    "is_memory_call",
+    "launch_delays",
+    "queue_curve",
+    "queue_depths",
+]

@@ -1,0 +1,188 @@
+"""Stretches of host threads and what of them falls into windows of time.
+
+Everything works on whole columns; the only loops are over threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.intervals import union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """Intervals by (lane, start) that do not overlap on a lane; ``row`` is the event each stands for."""
+
+    lane: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    row: NDArray[np.int64]
+
+    def covered(self, windows: Windows) -> NDArray[np.int64]:
+        """Time of each window that the intervals of its lane cover, ns."""
+        found = np.zeros(windows.start.size, dtype=np.int64)
+        for asked, low, high in self._by_lane(windows):
+            part = union(self.start[low:high], self.end[low:high])
+            found[asked] = part.covered_before(windows.end[asked]) - part.covered_before(windows.start[asked])
+        return np.maximum(found, 0)
+
+    def overlaps(self, windows: Windows) -> Overlaps:
+        """All pairs of a window and an interval of its lane that overlap."""
+        queries, pieces = [_empty()], [_empty()]
+        for asked, low, high in self._by_lane(windows):
+            first = low + np.searchsorted(self.end[low:high], windows.start[asked], side="right")
+            last = low + np.searchsorted(self.start[low:high], windows.end[asked], side="left")
+            query, piece = expanded(first, last)
+            queries.append(asked[query])
+            pieces.append(piece)
+        window, piece = np.concatenate(queries), np.concatenate(pieces)
+        inside = np.minimum(self.end[piece], windows.end[window]) - np.maximum(
+            self.start[piece], windows.start[window]
+        )
+        real = inside > 0
+        return Overlaps(window=window[real], piece=piece[real], inside=inside[real])
+
+    def _by_lane(self, windows: Windows) -> Iterator[tuple[NDArray[np.int64], int, int]]:
+        """For each lane that both have: the numbers of its windows, and the bounds of its intervals."""
+        lanes = np.intersect1d(self.lane, windows.lane)
+        lows = np.searchsorted(self.lane, lanes, side="left").tolist()
+        highs = np.searchsorted(self.lane, lanes, side="right").tolist()
+        for lane, low, high in zip(lanes.tolist(), lows, highs, strict=True):
+            yield np.flatnonzero(windows.lane == lane), low, high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """Windows of time on threads; empty where the end is not after the start."""
+
+    lane: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+    def on_all_lanes(self) -> Windows:
+        """The same windows for spans that were laid on one lane."""
+        return Windows(lane=np.zeros_like(self.lane), start=self.start, end=self.end)
+
+    def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Windows:
+        """Some of the windows."""
+        return Windows(lane=self.lane[keep], start=self.start[keep], end=self.end[keep])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlaps:
+    """Pairs of a window and an interval, by window, and the time they share."""
+
+    window: NDArray[np.int64]
+    piece: NDArray[np.int64]
+    inside: NDArray[np.int64]
+
+    def with_inside(self, inside: NDArray[np.int64]) -> Overlaps:
+        """The same pairs, ranked by other amounts."""
+        return Overlaps(window=self.window, piece=self.piece, inside=inside)
+
+    def total(self, count: int) -> NDArray[np.int64]:
+        """Shared time of each of ``count`` windows, ns."""
+        found = np.zeros(count, dtype=np.int64)
+        np.add.at(found, self.window, self.inside)
+        return found
+
+    def largest(self, count: int) -> NDArray[np.int64]:
+        """For each window the pair with most shared time, the first of equal ones; -1 without any."""
+        found = np.full(count, -1, dtype=np.int64)
+        order = np.lexsort((np.arange(self.window.size), -self.inside, self.window))
+        window = self.window[order]
+        first = np.r_[True, window[1:] != window[:-1]] if window.size else np.zeros(0, dtype=bool)
+        found[window[first]] = order[first]
+        return found
+
+
+def _empty() -> NDArray[np.int64]:
+    return np.empty(0, dtype=np.int64)
+
+
+def expanded(
+    first: NDArray[np.int64], last: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every number of each half-open range, and the range it is of."""
+    counts = np.maximum(last - first, 0)
+    which = np.repeat(np.arange(first.size), counts)
+    offset = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return which, first[which] + offset
+
+
+def distinct(codes: NDArray[np.int64] | NDArray[np.int32]) -> list[int]:
+    """The distinct ones of small non-negative numbers, ascending."""
+    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
+    return found
+
+
+def merged(
+    lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64]
+) -> Spans:
+    """Disjoint spans; those that overlap or touch become one, which stands for the longest of them."""
+    parts: list[tuple[NDArray[np.int64], ...]] = []
+    keep = end > start
+    lane, start, end, row = lane[keep], start[keep], end[keep], row[keep]
+    for number in distinct(lane):
+        mine = np.flatnonzero(lane == number)
+        whole = union(start[mine], end[mine])
+        piece = np.searchsorted(whole.start, start[mine], side="right") - 1
+        order = np.lexsort((row[mine], start[mine] - end[mine], piece))
+        first = np.r_[True, np.diff(piece[order]) != 0]
+        parts.append((np.full(whole.start.size, number), whole.start, whole.end, row[mine[order[first]]]))
+    if not parts:
+        return Spans(lane=_empty(), start=_empty(), end=_empty(), row=_empty())
+    lanes, starts, ends, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Spans(lane=lanes.astype(np.int64), start=starts, end=ends, row=rows)
+
+
+def innermost(
+    lane: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    asked: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Index of the innermost of nested intervals that is open at each (lane, time); -1 where none is."""
+    lanes, times = asked
+    found = np.full(times.size, -1, dtype=np.int64)
+    for number in np.intersect1d(lane, lanes).tolist():
+        mine = np.flatnonzero((lane == number) & (end > start))
+        wanted = np.flatnonzero(lanes == number)
+        at = _innermost_of_lane(start[mine], end[mine], times[wanted])
+        found[wanted] = np.where(at >= 0, mine[at] if mine.size else -1, -1)
+    return found
+
+
+def _innermost_of_lane(
+    start: NDArray[np.int64], end: NDArray[np.int64], times: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The same on one lane: of the intervals as deep as there are open ones, the last to have started."""
+    count = start.size
+    if not count:
+        return np.full(times.size, -1, dtype=np.int64)
+    order = np.lexsort((-end, start))
+    starts, ends, closed = start[order], end[order], np.sort(end)
+    places = np.arange(count)
+    depth = places - np.searchsorted(closed, starts, side="right")
+    by_depth = np.lexsort((places, depth))
+    last = np.searchsorted(starts, times, side="right") - 1
+    wanted = last - np.searchsorted(closed, times, side="right")
+    keys = depth[by_depth] * count + by_depth
+    position = np.maximum(np.searchsorted(keys, wanted * count + last, side="right") - 1, 0)
+    candidate = by_depth[position]
+    is_open = (
+        (wanted >= 0)
+        & (depth[candidate] == wanted)
+        & (ends[candidate] > times)
+        & (starts[candidate] <= times)
+    )
+    return np.where(is_open, order[candidate], -1)

@@ -1,0 +1,77 @@
+"""The causes decided so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.causes.model import Cause, Pieces
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(slots=True, kw_only=True)
+class Verdict:
+    """One entry a gap; cause -1 is undecided. Filled in place, each gap once."""
+
+    cause: NDArray[np.int64]
+    reason: NDArray[np.int64]
+    row: NDArray[np.int64]
+    at: NDArray[np.int64]  # time at which to look for the user's frame, ns
+    blocked_ns: NDArray[np.int64]
+    covered_ns: NDArray[np.int64]
+    _pieces: list[tuple[NDArray[np.int64], ...]] = field(default_factory=list)
+    _waits: list[tuple[NDArray[np.int64], ...]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, count: int) -> Verdict:
+        """Nothing decided yet about ``count`` gaps."""
+        none = np.full(count, -1, dtype=np.int64)
+        zero = np.zeros(count, dtype=np.int64)
+        return cls(
+            cause=none,
+            reason=zero,
+            row=none.copy(),
+            at=none.copy(),
+            blocked_ns=zero.copy(),
+            covered_ns=zero.copy(),
+        )
+
+    def settle(
+        self, gaps: NDArray[np.int64], cause: Cause, row: NDArray[np.int64], at: NDArray[np.int64]
+    ) -> None:
+        """Decide some gaps."""
+        self.cause[gaps], self.row[gaps], self.at[gaps] = int(cause), row, at
+
+    def among(self, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the gaps that are still undecided."""
+        return gaps[self.cause[gaps] < 0]
+
+    def blame(self, gaps: NDArray[np.int64], *stretch: NDArray[np.int64]) -> None:
+        """Note stretches of threads (lane, start, end) that gaps are blamed on."""
+        self._pieces.append((gaps, *stretch))
+
+    def drain(self, gaps: NDArray[np.int64], waits: NDArray[np.int64]) -> None:
+        """Note blocking calls before the launches that ended gaps; they count where that is the cause."""
+        self._waits.append((gaps, waits))
+
+    def pieces(self) -> Pieces:
+        """All stretches noted, by gap and start."""
+        gap, lane, start, end = _joined(self._pieces, 4)
+        order = np.lexsort((start, lane, gap))
+        return Pieces(gap=gap[order], lane=lane[order], start=start[order], end=end[order])
+
+    def waits(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Pairs of a gap caused by synchronisation and a wait."""
+        gap, wait = _joined(self._waits, 2)
+        pairs = np.unique(np.stack([gap, wait], axis=1), axis=0)
+        pairs = pairs[self.cause[pairs[:, 0]] == int(Cause.SYNCHRONISATION)]
+        return pairs[:, 0], pairs[:, 1]
+
+
+def _joined(parts: list[tuple[NDArray[np.int64], ...]], width: int) -> tuple[NDArray[np.int64], ...]:
+    empty = tuple(np.empty(0, dtype=np.int64) for _ in range(width))
+    return tuple(np.concatenate(column).astype(np.int64) for column in zip(empty, *parts, strict=True))

@@ -1,0 +1,41 @@
+"""``next``: what to do now in a prepared run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rooftrace.cli.output import put, put_json, say
+from rooftrace.workflow.next_step import next_step
+
+if TYPE_CHECKING:
+    import argparse
+
+_TOLD = {
+    "write_prose": "write prose: have each brief followed by its own sub-agent, or follow them one after another",
+    "report": "write the report",
+    "check": "check the run",
+    "done": "done",
+}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the next step."""
+    folder = Path(options.folder)
+    step: dict[str, Any] = next_step(folder)
+    if options.json:
+        put_json(step)
+        return 0
+    put(_TOLD[step["action"]])
+    for task in step["tasks"]:
+        put(f"\n{task['analyzer']}\n  brief:  {folder.resolve() / task['brief']}\n  submit: {task['submit']}")
+        for problem in task["problems"]:
+            put(f"  refused before: {problem}")
+    if step["command"]:
+        put(f"  {step['command']}")
+    if step["action"] == "done":
+        put(f"  {folder.resolve() / 'analysis.md'}")
+    if step["waiting_for"]:
+        say(f"not back yet: {', '.join(step['waiting_for'])}")
+    say(step["note"])
+    return 0

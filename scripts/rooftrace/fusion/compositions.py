@@ -1,0 +1,143 @@
+"""The known compositions (``knowledge/fusion``): regular expressions over the words of calls."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from rooftrace.contracts.fusion import FusionPatternFile
+from rooftrace.errors import InternalError
+from rooftrace.fusion.tokens import SETS, either
+from rooftrace.pack import KNOWLEDGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+_PART = re.compile(r"\s*([A-Za-z_0-9]+|[()|?*+]|\{\d+,?\d*\})")
+# Characters that stand for words: letters without meaning to a regular expression, one a word.
+_FIRST_CHARACTER = 0x4E00
+_BREAK = "\n"
+SAME = (("same",),)  # the sequence of the composition whose calls all have one word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """A composition and what is looked for."""
+
+    file: FusionPatternFile
+    words: tuple[tuple[str, ...], ...]  # parts of each sequence: words and signs
+
+    @property
+    def identity(self) -> str:
+        """The file's id."""
+        return self.file.id
+
+    @property
+    def is_of_one_word(self) -> bool:
+        """Whether any run of equal calls fits it."""
+        return self.words == SAME
+
+    def names_it(self, text: str) -> bool:
+        """Whether a module's or op's name says the same."""
+        lower = text.lower()
+        return any(hint in lower for hint in self.file.modules)
+
+
+class Alphabet:
+    """Words as single characters. Without shapes ``adds`` cannot be told from ``add``: they are one then."""
+
+    def __init__(self, *, loose: bool = False) -> None:
+        self._loose = loose
+        self._characters: dict[str, str] = {}
+
+    def character(self, word: str) -> str:
+        """The character of a word."""
+        if self._loose:
+            word = _LOOSE.get(word, word)
+        return self._characters.setdefault(word, chr(_FIRST_CHARACTER + len(self._characters)))
+
+    def expression(self, parts: tuple[str, ...]) -> str:
+        """A sequence as a regular expression."""
+        return "".join(self._part(part) for part in parts)
+
+    def _part(self, part: str) -> str:
+        if part == "(":
+            return "(?:"
+        if not (part[0].isalnum() or part[0] == "_"):
+            return part
+        words = SETS.get(part, (part,))
+        return "[" + "".join(dict.fromkeys(self.character(one) for word in words for one in either(word))) + "]"
+
+
+_LOOSE = {
+    "adds": "add",
+    "subs": "sub",
+    "muls": "mul",
+    "divs": "div",
+    "cast": "copy",
+    "sub": "add",
+}
+
+
+@cache
+def load_compositions(folder: Path = KNOWLEDGE / "fusion") -> tuple[Composition, ...]:
+    """All compositions, by id."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            file = FusionPatternFile.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise InternalError(f"composition `{path.name}` does not match its schema: {error}") from None
+        words = tuple(_split(text, path.name) for text in file.sequences)
+        if file.kind != "loop" and any(sign in parts for parts in words for sign in "*+"):
+            raise InternalError(f"composition `{path.name}`: only a loop may repeat without bound")
+        found.append(Composition(file=file, words=words))
+    return tuple(found)
+
+
+def _split(text: str, name: str) -> tuple[str, ...]:
+    parts, at = [], 0
+    text = text.strip()
+    while at < len(text):
+        match = _PART.match(text, at)
+        if match is None:
+            raise InternalError(f"composition `{name}`: `{text[at:].strip()}` is no word or sign")
+        parts.append(match.group(1))
+        at = match.end()
+    return tuple(parts)
+
+
+def find_all(composition: Composition, text: str, alphabet: Alphabet) -> Iterator[tuple[int, int]]:
+    """First and last position of every stretch of ``text`` that fits: overlapping ones, and shorter ones inside.
+
+    What is optional at an end may belong to something else: which of the stretches is meant, data flow decides.
+    """
+    expression = _either_of(composition, alphabet)
+    whole = re.compile(expression)
+    for match in re.finditer(f"(?=({expression}))", text):
+        low, high = match.span(1)
+        yield from ((low, end - 1) for end in range(low + 2, high + 1) if whole.fullmatch(text, low, end))
+
+
+def find_longest(
+    composition: Composition, text: str, alphabet: Alphabet, parts: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """The longest stretches that fit a loop within each part of ``text``, given by first position and end."""
+    expression = re.compile(_either_of(composition, alphabet))
+    for low, high in parts:
+        yield from ((match.start(), match.end() - 1) for match in expression.finditer(text, low, high))
+
+
+def _either_of(composition: Composition, alphabet: Alphabet) -> str:
+    return "|".join(f"(?:{alphabet.expression(parts)})" for parts in composition.words)
+
+
+def encode(words: Sequence[str | None], numbers: Iterable[int], alphabet: Alphabet) -> str:
+    """The words of some numbers as text of one character each; for None one that no composition holds."""
+    characters = [_BREAK if word is None else alphabet.character(word) for word in words]
+    return "".join([characters[number] for number in numbers])

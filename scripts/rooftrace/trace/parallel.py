@@ -1,0 +1,126 @@
+"""Divides a large file among processes: each reads its own stretch of the content, and one puts them together.
+
+A stretch is read elsewhere only if the one before it ended between two events; whatever is damaged, or read by a
+process that fails, is read here. So the result is the same however many processes take part. They are started as
+programs of their own (`helper.py`): a fork would copy the threads of libraries, and `multiprocessing` would run the
+caller's main module again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rooftrace.trace.gzipped import MAGIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# A process takes about 0.3 s to start and import, in which a reader is through about 30 MB.
+_STRETCH = 96 << 20
+_MOST_PROCESSES = 4
+# Traces shrink to a tenth to a fortieth in gzip; what claims far more is no size.
+_MOST_INFLATED = 100
+_HELPER = Path(__file__).with_name("helper.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a helper is told: the file, where its stretches meet, and which is the helper's."""
+
+    path: str
+    places: tuple[int, ...]
+    number: int
+
+
+def places(path: Path) -> tuple[int, ...]:
+    """Where to divide the content, if it is worth it: bytes from its start, one fewer than processes."""
+    size = _content_size(path)
+    count = min(_MOST_PROCESSES, _processors(), size // _STRETCH)
+    return tuple(size * number // count for number in range(1, count))
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _content_size(path: Path) -> int:
+    """Bytes of the content as far as the file's first and last bytes tell; 0 if they do not."""
+    try:
+        with path.open("rb") as handle:
+            head = handle.read(2)
+            size = handle.seek(0, os.SEEK_END)
+            if head != MAGIC:
+                return size if head[:1] in b"{[" else 0
+            handle.seek(-4, os.SEEK_CUR)
+            # Of the last member, modulo 2^32, or of no meaning: a wrong size costs time and nothing else.
+            content = int.from_bytes(handle.read(4), "little")
+            return content if content < _MOST_INFLATED * size else 0
+    except OSError:
+        return 0
+
+
+class Helpers:
+    """The processes that read the later stretches, in order."""
+
+    def __init__(self, processes: list[subprocess.Popen[bytes]]) -> None:
+        self._processes = processes
+
+    def has_failed(self, number: int) -> bool:
+        """Whether it is known already that the stretch of this number (from 1 on) has to be read here."""
+        return number > len(self._processes) or self._processes[number - 1].poll() not in (None, 0)
+
+    def result(self, number: int) -> Any:
+        """What the helper of this stretch has read, once it is done; None if it failed."""
+        process = self._processes[number - 1]
+        try:
+            # The other end is a program of our own, so what it sends may be unpickled.
+            return pickle.load(process.stdout)  # type: ignore[arg-type]  # noqa: S301
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return None
+
+
+@contextmanager
+def helpers(path: Path, places: Sequence[int]) -> Iterator[Helpers]:
+    """Helpers at work for every stretch but the first; none is left when this ends."""
+    with ExitStack() as stack:
+        processes = []
+        for number in range(1, len(places) + 1):
+            process = _start(Job(str(path.absolute()), tuple(places), number))
+            if process is None:
+                break
+            stack.callback(_end, process)
+            processes.append(process)
+        yield Helpers(processes)
+
+
+def _start(job: Job) -> subprocess.Popen[bytes] | None:
+    if not sys.executable:
+        return None
+    prefix = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
+    order = json.dumps([sys.path, job.path, job.places, job.number])
+    try:
+        return subprocess.Popen(  # noqa: S603 - this interpreter and a file of this package
+            [sys.executable, "-I", "-B", *prefix, str(_HELPER), order],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    if process.stdout is not None:
+        process.stdout.close()
+    process.wait()

@@ -1,0 +1,246 @@
+"""``tasks/<analyzer>.md``: everything one writer needs, in one file; its words are the pack's, its data is fenced."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooftrace.contracts.fencing import fence, one_line
+from rooftrace.pack import ROOT, TEMPLATES
+from rooftrace.patterns import load_patterns
+from rooftrace.report.environment import template_environment
+from rooftrace.report.evidence_ids import MEMBERS_CITED
+from rooftrace.report.values import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.contracts.pattern import PatternFile
+    from rooftrace.contracts.report import Finding
+    from rooftrace.report.grounding.grounds import Grounds
+
+MODEL = "model"
+# A brief is read whole by a model with little room; 8 KB is usual.
+MAX_BYTES = 24_576
+TYPICAL_BYTES = 8_192
+_VALUE = 140
+_KERNEL = 70
+_MEMBERS = (4, 2, 1, 0)  # heaviest members shown, less where a brief would grow too large
+_ROLES = ROOT / "skills" / "analyzers"
+_SAID_BY_RULES = re.compile(r" ?Cite every quantity by its id[^:]*: the report puts value and unit there\.")
+_CITATION = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_EXAMPLE_OF = {"idle": "system", "multi_kernel": "system", "fusion": "fusion", MODEL: "model"}
+# Said of the whole run in every brief, where the run has it.
+_CONTEXT = (
+    "platform.gpu_name",
+    "trace.workload",
+    "ledger.span_ms",
+    "ledger.compute_pct",
+    "ledger.exposed_comm_pct",
+    "ledger.exposed_copy_pct",
+    "ledger.idle_pct",
+    "steps.steps_count",
+    "steps.mean_ms",
+    "health.verdict",
+)
+_MORE_CONTEXT = {
+    "idle": ("ledger.idle_", "replay."),
+    "multi_kernel": ("ledger.total_comm_", "ledger.total_copy_", "replay."),
+}
+# Of a finding: shown in its first line, or of no use to a writer.
+_LEFT_OUT = frozenset(
+    {
+        *("rank", "category", "kind", "score_low_pct", "score_mid_pct", "score_high_pct", "gpu_time_score_pct"),
+        *(
+            "inventory",
+            "gpu_name",
+            "gpu_vendor",
+            "top_op_id",
+            "datasheet_efficiency_pct",
+            "ceilings_kind",
+            "members_count",
+        ),
+    }
+)
+_OF_A_MEMBER = ("op", "shapes", "module", "kernel", "time_ms", "instances_count", "bound", "efficiency_pct")
+_LEGEND = (
+    "One block a finding. Ids: `{{%s.F1.NAME}}`, of a member `{{%s.F1.m1.NAME}}`, of the score "
+    "`{{%s.F1.score_mid_pct}}`: per cent of the span that a fix would save. What is zero, empty or no is left out."
+)
+
+
+def compose_brief(analyzer: str, findings: list[Finding], grounds: Grounds, patterns: Mapping[str, list[str]]) -> str:
+    """The brief of one analyzer. `patterns` are the ids of those that hold, by finding id, best first."""
+    text = ""
+    for members in _MEMBERS:
+        blocks = [_finding_block(finding, grounds, members) for finding in findings]
+        text = _rendered(
+            analyzer,
+            ids=[finding.id for finding in findings],
+            legend=_LEGEND % ((analyzer,) * 3),
+            evidence="\n\n".join([_context_block(analyzer, grounds), *blocks]),
+            words=_words(analyzer, findings, patterns),
+        )
+        if len(text.encode()) <= (TYPICAL_BYTES if members > 1 else MAX_BYTES):
+            break
+    return _cut(text)
+
+
+def compose_model_brief(evidence: Iterable[str], grounds: Grounds) -> str:
+    """The brief for naming the model; `evidence` are lines about it, as the trace tells."""
+    return _cut(
+        _rendered(
+            MODEL,
+            ids=[],
+            legend="Cite a value by its id, such as `{{model.layers_count}}`.",
+            evidence="\n\n".join([_context_block(MODEL, grounds), fence("\n".join(evidence), limit=6_000)]),
+            words="",
+        )
+    )
+
+
+def _cut(text: str) -> str:
+    """A brief that is still too long loses the end of its knowledge, never its task."""
+    while len(text.encode()) > MAX_BYTES:
+        start, end = text.rfind("\n### "), text.rfind("\n\n## Hand in")
+        if start < 0 or end < start:
+            break
+        text = text[:start] + text[end:]
+    return text
+
+
+def _rendered(analyzer: str, *, ids: list[str], legend: str, evidence: str, words: str) -> str:
+    environment = template_environment(lambda value: value, autoescape=False)
+    kind = _EXAMPLE_OF.get(analyzer, "compute")
+    return (
+        environment.get_template("briefs/brief.md.j2").render(
+            analyzer=analyzer,
+            ids=ids,
+            role=_role(analyzer),
+            rules=_part("rules.md"),
+            legend=legend,
+            evidence=evidence,
+            words=words,
+            slots=_slots(analyzer),
+            example=_part(f"example_{kind}.txt"),
+        )
+        + "\n"
+    )
+
+
+def _part(name: str) -> str:
+    return (TEMPLATES / "briefs" / name).read_text(encoding="utf-8").strip()
+
+
+def _role(analyzer: str) -> str:
+    """The analyzer's prompt without its title."""
+    text = (_ROLES / f"{analyzer}.md").read_text(encoding="utf-8").strip()
+    return text.partition("\n")[2].strip()
+
+
+def _slots(analyzer: str) -> str:
+    """The slots as lines: name, length, what goes there; from the contract."""
+    from rooftrace.contracts.prose import FindingProse, ModelProse, ProseFile
+
+    lines = []
+    models = (ModelProse,) if analyzer == MODEL else (ProseFile, FindingProse)
+    for name, schema in ((name, part) for model in models for name, part in _properties(model)):
+        if name not in ("schema_version", "analyzer", "evidence_sha256", "findings", "id"):
+            lines.append(f"- `{name}` ({_length(schema)}): {_SAID_BY_RULES.sub('', str(schema['description']))}")
+    return "\n".join(lines)
+
+
+def _properties(model: type) -> Iterable[tuple[str, dict[str, object]]]:
+    found: dict[str, dict[str, object]] = model.model_json_schema()["properties"]  # type: ignore[attr-defined]
+    return found.items()
+
+
+def _length(schema: dict[str, object]) -> str:
+    options = [schema, *(part for part in schema.get("anyOf", ()) if isinstance(part, dict))]  # type: ignore[attr-defined]
+    longest = next((part["maxLength"] for part in options if "maxLength" in part), None)
+    if longest:
+        return f"up to {longest} characters"
+    return "one of " + ", ".join(str(word) for word in schema.get("enum", ()))  # type: ignore[attr-defined]
+
+
+def _context_block(analyzer: str, grounds: Grounds) -> str:
+    starts = _MORE_CONTEXT.get(analyzer, ())
+    names = [name for name in grounds.values if name in _CONTEXT or name.startswith(starts or ("\0",))]
+    return fence("\n".join(["the run", *_lines((name, grounds.values[name]) for name in names)]), limit=2_000)
+
+
+def _finding_block(finding: Finding, grounds: Grounds, members: int) -> str:
+    score = " / ".join(f"{value:g}" for value in (finding.score.low, finding.score.mid, finding.score.high))
+    lines = [
+        f"{finding.id}: {one_line(finding.title, 160)}",
+        f"{finding.tier} tier, {finding.kind}; score (low / mid / high) {score}; "
+        f"GPU time over its floor, share of the span {finding.gpu_time_score:g}",
+    ]
+    prefix = f"{finding.id}."
+    own = {name.removeprefix(prefix): value for name, value in grounds.values.items() if name.startswith(prefix)}
+    if own.get("op_names") == own.get("top_op"):
+        own.pop("op_names", None)
+    lines += _lines((name, value) for name, value in own.items() if "." not in name and name not in _LEFT_OUT)
+    for number in range(1, min(members, MEMBERS_CITED) + 1):
+        shown = {name: own[f"m{number}.{name}"] for name in _OF_A_MEMBER if f"m{number}.{name}" in own}
+        if shown:
+            texts = {name: _text(name, value) for name, value in shown.items()} | _short_kernel(shown)
+            lines.append(f"m{number}: " + ", ".join(f"{name} {text}" for name, text in texts.items()))
+    return fence("\n".join(lines), limit=6_000)
+
+
+def _short_kernel(member: Mapping[str, EvidenceValue]) -> dict[str, str]:
+    """A member's kernel, cut short: the finding's own block tells the heaviest one."""
+    return {"kernel": one_line(str(member["kernel"]), _KERNEL)} if "kernel" in member else {}
+
+
+def _lines(pairs: Iterable[tuple[str, EvidenceValue]]) -> list[str]:
+    """Name and text of each value that says something."""
+    return [f"{name} = {_text(name, value)}" for name, value in pairs if value not in (0, "", False)]
+
+
+def _text(name: str, value: EvidenceValue) -> str:
+    return one_line(format_value(name, value), _VALUE)
+
+
+def _words(analyzer: str, findings: list[Finding], patterns: Mapping[str, list[str]]) -> str:
+    """The patterns that hold, each once: the one that writes a finding whole, of the others what they advise."""
+    known = {pattern.id: pattern for pattern in load_patterns(analyzer)}
+    told: set[str] = set()
+    parts = []
+    for finding in findings:
+        chosen = [known[name] for name in patterns.get(finding.id, ()) if name in known] or [known["default"]]
+        chosen.sort(key=lambda pattern: (-pattern.priority, pattern.id))
+        writer, others = (
+            chosen[0],
+            [pattern for pattern in chosen[1:] if pattern.priority > 0 and pattern.id != "unrated"],
+        )
+        parts.append(f"### {finding.id}: {writer.id}")
+        if writer.id in told:
+            parts[-1] += " (as above)"
+        else:
+            parts += _told_whole(writer, finding)
+        parts += [f"- also, {pattern.id}: {_cited(pattern.action, finding)}" for pattern in others]
+        told |= {writer.id}
+    return "\n".join(parts)
+
+
+def _told_whole(pattern: PatternFile, finding: Finding) -> list[str]:
+    slots = ("action", "reasoning", "resolution", "verify")  # what is the case, the evidence tells
+    lines = [f"- {slot}: {_cited(getattr(pattern, slot), finding)}" for slot in slots]
+    if pattern.cannot_see:
+        lines.append(f"- not visible in a trace (the report adds this itself): {_cited(pattern.cannot_see, finding)}")
+    return lines
+
+
+def _cited(text: str, finding: Finding) -> str:
+    """A pattern's text with its citations as those of the finding; what no id stands for is spelled out."""
+
+    def cite(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in finding.evidence or name.startswith("score_"):
+            return f"{{{{{finding.id}.{name}}}}}"
+        return finding.category.replace("_", " ") + " kernels" if name == "category_kernels" else f"(the {name})"
+
+    return _CITATION.sub(cite, text)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from rooftrace.compare import compare_sides
+from rooftrace.compare.edits import fix_of
+from tests.compare.sides import ADD, GEMM, MUL, Call, compared, side_of
+from tests.support.trace_builder import TraceBuilder
+
+SHAPE, TYPES = [[64, 512], [512, 512]], ["c10::BFloat16"] * 2
+
+
+def calls(gemm: float, add: float = 50, mul: float = 20) -> list[Call]:
+    rows = (("aten::mm", GEMM, gemm), ("aten::add", ADD, add), ("aten::mul", MUL, mul))
+    return [Call(op=op, kernels=[(name, us)], dims=SHAPE, types=TYPES) for op, name, us in rows]
+
+
+def test_regressions_come_first_and_improvements_after():
+    comparison = compared(calls(100, add=50), calls(130, add=10))
+    assert [(item.is_regression, item.delta_ns) for item in comparison.findings] == [
+        (True, 30_000),
+        (False, -40_000),
+    ]
+
+
+def test_a_gain_is_what_the_slower_run_would_lose():
+    comparison = compared(calls(100), calls(130))
+    (item,) = comparison.findings
+    # all is launched before the GPU begins, so 30 of the target's 200 are saved: 15 %
+    assert (item.basis, item.score.high) == ("replay", 15.0)
+    # three quarters of 30 is 22.5 of 200; seven eighths is 26.25
+    assert (item.score.low, item.score.mid) == (11.25, 13.12)
+
+
+def test_no_gain_lies_below_what_the_own_gpu_needs():
+    # [64, 512] x [512, 512] is bound by latency, for which 2 us stand, or the shortest kernel of the run where that is
+    # less: here 2 us. The base took half of one.
+    comparison = compared(calls(0.5, add=3, mul=3), calls(30, add=3, mul=3))
+    row = next(row for row in comparison.rows if row.path[-1] == "aten::mm")
+    fix = fix_of([(row, "slower_kernel")], comparison.target, is_target=True)
+    assert int(fix.edit.saved_ns.sum()) == 28_000  # from 30 down to 2, not to 0.5
+    assert fix.at_floor
+
+
+def test_rows_of_one_kernel_are_one_finding():
+    layers = [
+        Call(
+            op="aten::mm",
+            kernels=[(GEMM, 100)],
+            modules=("Model_0", f"Layer_{number}"),
+            dims=SHAPE,
+            types=TYPES,
+        )
+        for number in range(4)
+    ]
+    slower = [
+        Call(
+            op="aten::mm",
+            kernels=[(GEMM, 120)],
+            modules=("Model_0", f"Layer_{number}"),
+            dims=SHAPE,
+            types=TYPES,
+        )
+        for number in range(4)
+    ]
+    (item,) = compared(layers, slower).findings
+    assert (item.cause, len(item.numbers), item.delta_ns) == ("slower_kernel", 4, 80_000)
+
+
+def test_idle_time_that_shrinks_because_kernels_grew_is_no_finding():
+    def host_bound(kernel: float) -> TraceBuilder:
+        builder = TraceBuilder()
+        builder.device()
+        for number in range(20):
+            at = 100.0 * number
+            builder.op("aten::mm", at, 90, dims=SHAPE, types=TYPES)
+            correlation = builder.launch(ts=at + 80, dur=5)
+            builder.kernel(GEMM, at + 88, kernel, correlation=correlation)
+        return builder
+
+    comparison = compare_sides(side_of(host_bound(20)), side_of(host_bound(60)))
+    idle = sum(row.delta_ns for row in comparison.rows if row.kind == "idle")
+    assert idle == -19 * 40_000
+    assert [item.cause for item in comparison.findings] == ["slower_kernel"]

@@ -1,0 +1,70 @@
+"""GROUND004: names of the trace, and names that are no trace's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rooftrace.report.assemble import open_grounds
+from tests.grounding.slots import told
+from tests.report.sample import gpu_files, write_files
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The `aten::mm` of `Model/Block_0/Linear_0`, of `Block_0`, of `Linear`.",
+        "aten::mm launches `nvjet_tst_128x256_64x4_1x2_h_bz_TNT`.",
+        "`vectorized_elementwise_kernel` and `at::native::CUDAFunctor_add<c10::BFloat16>` are parts of a name.",
+        "`train.py(31): forward` calls it in `ProfilerStep#4`.",
+        "`[4096, 4096]`, `4096x4096` and `bfloat16`.",
+        '`torch.compile(mode="max-autotune")`, `x.contiguous()`, `.item()`, `non_blocking=True`, `channels_last`.',
+        "`ncu --set full`, `rooftrace compare BASE TARGET` and `evidence/kernels.csv`.",
+        "A LayerNorm, an RMSNorm and FlashAttention.",
+        "`torch.backends.cuda.matmul.allow_tf32 = True`",
+    ],
+)
+def test_names_of_the_trace_and_of_apis_pass(text, grounds):
+    assert told("GROUND004", text, grounds) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("The `fused_rmsnorm_fwd_v3` takes long.", "fused_rmsnorm_fwd_v3"),
+        ("It is `aten::bmm`.", "aten::bmm"),
+        ("It is aten::convolution.", "aten::convolution"),
+        ("Then flash_fwd_kernel runs.", "flash_fwd_kernel"),
+        ("The LlamaDecoderLayer does it.", "LlamaDecoderLayer"),
+        ("The Qwen2MLP does it.", "Qwen2MLP"),
+        ("`torch::jit::fuser_kernel<4>` runs.", "torch::jit::fuser_kernel<4>"),
+        ("`[1234, 999]` is the shape.", "[1234, 999]"),
+        ("`Block_7` does it.", "Block_7"),
+        ("`mm` is a part of a word: `m1024n512`.", "m1024n512"),
+    ],
+)
+def test_other_names_are_refused(text, name, grounds):
+    assert [problem.split("`")[1] for problem in told("GROUND004", text, grounds)] == [name]
+
+
+def test_the_message_names_what_is_near(grounds):
+    assert told("GROUND004", "It is `aten::addd`.", grounds) == [
+        "`aten::addd` is neither in the trace nor an API or setting; near it: `aten::add`, `aten::to`, `aten::mm`"
+    ]
+    assert told("GROUND004", "It is `zzqq`.", grounds) == [
+        "`zzqq` is neither in the trace nor an API or setting; cite the id that holds the name, or say it without one"
+    ]
+
+
+def test_names_that_only_the_evidence_about_the_model_holds_pass(tmp_path):
+    run = write_files(tmp_path, gpu_files())
+    text = "It is a `LlamaDecoderLayer` of a LlamaForCausalLM, {{model.layers_count}} of them."
+    assert told("GROUND004", text, open_grounds(run))
+
+    about = {"summary": {"layers_count": 24}, "classes": [{"name": "LlamaDecoderLayer"}, {"name": "LlamaForCausalLM"}]}
+    (run / "evidence/model.json").write_text(json.dumps(about), encoding="utf-8")
+    grounds = open_grounds(run)
+
+    assert told("GROUND004", text, grounds) == []
+    assert told("GROUND002", text, grounds) == []

@@ -1,0 +1,148 @@
+"""Scenarios: many at once give what each gives alone, and what edits of one scenario do to each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rooftrace.replay import run
+from rooftrace.replay.edits import Edit, HostCut
+from rooftrace.replay.run import Replay
+from rooftrace.replay.scenarios import compile_scenarios
+from tests.schedule.scenes import STREAM_SYNC, Program, any_run, scene_of
+
+_SHARES = st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0))
+
+
+@st.composite
+def any_edit(draw: st.DrawFn, replay: Replay) -> Edit:
+    """Any change of a run."""
+    count, waits = replay.activities.row.size, replay.schedule.waits.node.size
+    chosen = np.array(sorted(draw(st.sets(st.integers(0, count - 1), max_size=4))), dtype=np.int64)
+    share = draw(_SHARES)
+    cuts = []
+    for lane in draw(st.sets(st.sampled_from([at for at in np.unique(replay.events.lane).tolist() if at >= 0] or [0]))):
+        low, length = draw(st.integers(0, 300_000)), draw(st.integers(1, 200_000))
+        cuts.append(HostCut(lane=lane, start=np.array([low]), end=np.array([low + length]), share=draw(_SHARES)))
+    unblocked = sorted(draw(st.sets(st.integers(0, waits - 1), max_size=2))) if waits else []
+    return Edit(
+        activities=chosen,
+        saved_ns=np.rint(replay.activities.dur[chosen] * share).astype(np.int64),
+        removed=np.array(sorted(draw(st.sets(st.integers(0, count - 1), max_size=2))), dtype=np.int64),
+        host=tuple(cuts),
+        unblocked=np.array(unblocked, dtype=np.int64),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_scenarios_together_give_what_each_gives_alone_in_any_order_and_in_any_number_at_once(data):
+    replay = scene_of(data.draw(any_run())).replay()
+    if not replay.activities.row.size:
+        return
+    edits = data.draw(st.lists(any_edit(replay), min_size=1, max_size=3))
+    scenarios = [(), *(((edit, data.draw(_SHARES)),) for edit in edits), tuple((edit, 0.5) for edit in edits)]
+    together = replay.spans(scenarios)
+
+    assert together == [replay.spans([scenario])[0] for scenario in scenarios]
+    assert together[::-1] == replay.spans(scenarios[::-1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_TABLE_ENTRIES", 2 * replay.events.step.size)  # two scenarios at once
+        assert replay.spans(scenarios) == together
+        patch.setattr(run, "_TABLE_ENTRIES", 1)
+        assert replay.spans(scenarios) == together
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_timeline_has_the_span_that_its_scenario_has(data):
+    replay = scene_of(data.draw(any_run(devices=1))).replay()
+    if not replay.activities.row.size:
+        return
+    edit = data.draw(any_edit(replay))
+    if edit.removed.size:  # a removed activity has no start of its own
+        return
+    timeline = replay.timeline(((edit, 1.0),))
+
+    assert replay.spans([((edit, 1.0),)]) == [int(timeline.end.max() - timeline.start.min())]
+
+
+def one_thread() -> Replay:
+    """Launches at 0, 10 and 20, and a call from 12 to 19 that waits for the first kernel, from 2 to 15."""
+    program = Program()
+    program.launched("a", ts=0, start=2, dur=13)
+    program.launched("b", ts=10, start=16, dur=4)
+    program.launch(STREAM_SYNC, ts=12, dur=7)
+    program.launched("c", ts=20, start=26, dur=4)
+    program.sync("Stream Sync", ts=12, stream=7, correlation=3)
+    return scene_of(program).replay()
+
+
+def compiled(replay: Replay, *scenarios):
+    return compile_scenarios(scenarios, replay.activities, replay.schedule, replay.events)
+
+
+def test_what_two_edits_take_from_one_activity_adds_up_to_its_duration_at_most():
+    replay = one_thread()
+    first = Edit(activities=np.array([0]), saved_ns=np.array([5_000]))
+    second = Edit(activities=np.array([0, 1]), saved_ns=np.array([12_000, 1_000]))
+    changes = compiled(replay, ((first, 1.0),), ((first, 1.0), (second, 0.5)), ((first, 1.0), (second, 1.0)))
+
+    # a lasts 13 and b 4: 13 - 5; 13 - 5 - 6; 13 - 17, which is nothing
+    assert {item: row.tolist() for item, row in changes.durations.items()} == {
+        0: [8_000, 2_000, 0],
+        1: [4_000, 3_500, 3_000],
+    }
+
+
+def test_of_two_edits_that_unblock_a_call_the_larger_closure_counts():
+    edit = Edit(unblocked=np.array([0]))
+    changes = compiled(one_thread(), ((edit, 0.25), (edit, 0.75)), ())
+
+    assert changes.unblocked[0].tolist() == [0.75, 0.0]
+
+
+def test_an_edit_without_a_part_changes_nothing_in_it():
+    changes = compiled(one_thread(), ((Edit(), 1.0),))
+
+    assert (changes.durations, changes.removed, changes.unblocked, changes.cuts) == ({}, {}, {}, {})
+    assert changes.count == 1
+
+
+def cut_before(replay: Replay, *cuts: HostCut) -> dict[str, int]:
+    """Host time gone before each event of the thread, by step and time in µs."""
+    changes = compiled(replay, ((Edit(host=cuts), 1.0),))
+    events = replay.events
+    return {
+        f"{run.Step(int(events.step[at])).name} {events.time[at] // 1_000}": int(row[0])
+        for at, row in changes.cuts.items()
+    }
+
+
+def test_host_time_is_cut_before_the_event_that_ends_it_and_never_while_the_thread_waits():
+    #    0        10   12       19 20
+    #    a        b    [waits]     c      cut: all from 5 to 30
+    # 5 gone before b, 2 before the call, none in its wait, 1 before c
+    replay = one_thread()
+    lane = int(replay.events.lane.max())
+    cut = HostCut(lane=lane, start=np.array([5_000]), end=np.array([30_000]))
+
+    assert cut_before(replay, cut) == {"LAUNCH 10": 5_000, "WAIT 19": 2_000, "LAUNCH 20": 1_000}
+
+
+def test_a_share_of_a_cut_and_a_closure_multiply():
+    replay = one_thread()
+    lane = int(replay.events.lane.max())
+    cut = HostCut(lane=lane, start=np.array([0]), end=np.array([10_000]), share=0.5)
+    changes = compiled(replay, ((Edit(host=(cut,)), 0.5),))
+
+    assert [row.tolist() for row in changes.cuts.values()] == [[2_500]]
+
+
+def test_a_cut_of_a_thread_without_launches_or_waits_is_no_change():
+    replay = one_thread()
+    cut = HostCut(lane=99, start=np.array([0]), end=np.array([10_000]))
+
+    assert cut_before(replay, cut) == {}

@@ -1,0 +1,224 @@
+"""However many processes read a file, the result is the same, down to the numbering of names."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rooftrace.errors import NotATrace
+from rooftrace.trace import Trace, containers, fast, parallel
+from tests.support.trace_builder import TraceBuilder, collective, wrapped
+from tests.trace.reading import Folder, kernel, names_of
+
+ROOT = Path(os.environ.get("ROOFTRACE_TRACES") or Path(__file__).resolve().parents[3] / "shared" / "traces")
+
+
+def long_trace(count: int = 300) -> bytes:
+    """A trace with something in every column, new names and lanes all along; about 1 kB a round."""
+    builder = TraceBuilder()
+    builder.device()
+    for at in range(count):
+        ts = 10.0 * at
+        comm = collective("allreduce", at % 7)
+        builder.python(f"model.py({at % 40}): forward", ts, 9, tid=1 + at // 100)
+        builder.op("aten::mm", ts, 4, dims=[[at % 9, 4], [4, 5]], types=["float", "float"], external_id=at, **comm)
+        correlation = builder.launch(ts=ts + 1, external_id=at)
+        builder.kernel(f"gemm_{at}", ts + 3, 2, correlation=correlation, stream=at % 4, grid=[at % 11, 1, 1], **comm)
+        builder.sync(ts=ts + 6, wait_stream=at % 5, wait_record=correlation)
+        builder.flow(correlation, ts=ts + 1, to_ts=ts + 3, stream=50 + at % 60)
+    return builder.json()
+
+
+def same(one: Trace, other: Trace) -> bool:
+    """Equal in everything, numbers of names and lanes included."""
+    for item in dataclasses.fields(one):
+        mine, theirs = getattr(one, item.name), getattr(other, item.name)
+        if dataclasses.is_dataclass(mine) and item.name == "flows":
+            equal = all(
+                np.array_equal(getattr(mine, f.name), getattr(theirs, f.name)) for f in dataclasses.fields(mine)
+            )
+        elif isinstance(mine, np.ndarray):
+            equal = mine.dtype == theirs.dtype and np.array_equal(mine, theirs)
+        else:
+            equal = mine == theirs
+        if not equal:
+            return False
+    return True
+
+
+def facts(source: containers.Source) -> tuple[object, ...]:
+    """What reading tells of the file."""
+    return source.sha256, source.truncated, source.content_bytes, source.container, source.members
+
+
+def read_alone_and_divided(path: Path, places: Sequence[int]) -> Trace:
+    """The trace, having held the divided reading to the other."""
+    alone, divided = containers.open_source(path), containers.open_source(path)
+    trace = fast.read(alone, places=())
+    assert same(trace, fast.read(divided, places=places))
+    assert facts(alone) == facts(divided)
+    return trace
+
+
+@pytest.mark.parametrize("container", ["plain", "gzip", "zstd", "tar"])
+def test_a_divided_file_gives_the_same_trace(folder: Folder, container) -> None:
+    content = long_trace()
+    path = folder.write(wrapped(content, container))
+    size = len(content)
+
+    trace = read_alone_and_divided(path, [size // 4, size // 2, size * 3 // 4])
+
+    assert trace.event_count == 300 * 7
+    assert len(trace.collectives) == 7
+    assert trace.header["deviceProperties"][0]["id"] == 0
+
+
+def test_the_later_stretches_are_read_by_the_helpers(folder: Folder, monkeypatch) -> None:
+    # What is left of reading here, once the pieces of the first stretch are taken, are no events.
+    content = long_trace()
+    taken: list[int] = []
+    take = fast._Reader.take
+    monkeypatch.setattr(fast._Reader, "take", lambda self, piece: (taken.append(len(piece.text)), take(self, piece)))
+
+    fast.read(containers.open_source(folder.write(content)), places=[len(content) // 2])
+
+    assert abs(sum(taken) - len(content) // 2) < 2_000  # to the next event
+
+
+# what stands where the stretches meet
+SEAMS = {
+    "boundaries in a name": kernel("},{" * 4000),
+    "a list of objects": kernel(args='{"list":[' + ",".join(['{"a":1}'] * 2000) + "]}"),
+    "an unreadable event": kernel(ts="5.5.5", name="x" * 4000),
+    "an event to mend": kernel("x" * 4000 + "\x01"),
+    "the end of the array": None,
+}
+
+
+@pytest.mark.parametrize("seam", SEAMS)
+def test_what_stands_where_stretches_meet_does_not_matter(folder: Folder, seam: str) -> None:
+    before, after = (b",".join(kernel(f"{side}{n}", n).encode() for n in range(200)) for side in "ab")
+    middle = SEAMS[seam]
+    if middle is None:
+        content = b'{"traceEvents":[' + before + b'],"deviceProperties":[{"id":0},{"id":1},{"id":2}]}'
+        place = content.index(b"deviceProperties")
+    else:
+        content = b'{"traceEvents":[' + b",".join([before, middle.encode(), after]) + b"]}"
+        place = len(content) // 2
+
+    trace = read_alone_and_divided(folder.write(content), [place])
+
+    kept = [name for name in names_of(trace) if name[0] in "ab"]
+    assert kept == [f"a{n}" for n in range(200)] + ([] if middle is None else [f"b{n}" for n in range(200)])
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.6, 0.2])
+@pytest.mark.parametrize("container", ["plain", "gzip"])
+def test_a_divided_file_may_be_cut_short(folder: Folder, container, kept: float) -> None:
+    content = long_trace()
+    stored = wrapped(content, container)
+
+    trace = read_alone_and_divided(folder.write(stored[: int(len(stored) * kept)]), [len(content) // 2])
+
+    assert 100 < trace.event_count < 300 * 7
+
+
+# the program of the helper
+FAILURES = {
+    "fails at once": "raise SystemExit(1)",
+    "fails late": "import time; time.sleep(1); raise SystemExit(1)",
+    "writes nothing": "",
+    "writes something else": "print('hello')",
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_what_a_helper_fails_to_read_is_read_here(folder: Folder, monkeypatch, failure: str) -> None:
+    program = folder.path / "helper.py"
+    program.write_text(FAILURES[failure])
+    monkeypatch.setattr(parallel, "_HELPER", program)
+    content = long_trace()
+
+    for stored in (content, gzip.compress(content)):
+        trace = read_alone_and_divided(folder.write(stored), [len(content) // 3, len(content) // 2])
+        assert trace.event_count == 300 * 7
+
+
+@pytest.mark.parametrize("executable", ["", "/no/such/python"])
+def test_without_an_interpreter_to_start_all_is_read_here(folder: Folder, monkeypatch, executable: str) -> None:
+    monkeypatch.setattr(parallel.sys, "executable", executable)
+    content = long_trace(20)
+
+    assert read_alone_and_divided(folder.write(content), [len(content) // 2]).event_count == 20 * 7
+
+
+def test_no_helper_outlives_a_refusal(folder: Folder, monkeypatch) -> None:
+    path = folder.write(b'{"a":1}')
+
+    started = []
+    start = parallel._start
+    monkeypatch.setattr(parallel, "_start", lambda job: started.append(start(job)) or started[-1])
+
+    with pytest.raises(NotATrace):
+        fast.read(containers.open_source(path), places=[3])
+
+    assert [process.poll() is None for process in started] == [False]
+
+
+@pytest.fixture
+def four_processors(monkeypatch) -> None:
+    monkeypatch.setattr(parallel, "_processors", lambda: 4)
+    monkeypatch.setattr(parallel, "_STRETCH", 1000)
+
+
+# content, container, places
+DIVIDED = {
+    "less than two stretches": (b"{" + bytes(1998), "plain", ()),
+    "two stretches": (b"{" + bytes(1999), "plain", (1000,)),
+    "an array": (b"[" + bytes(2999), "plain", (1000, 2000)),
+    "more stretches than processes": (b"{" + bytes(9999), "plain", (2500, 5000, 7500)),
+    "gzip tells its content's size": (bytes(range(250)) * 8, "gzip", (1000,)),
+    "zstd does not": (b"{" + bytes(9999), "zstd", ()),
+    "no JSON": (b"<" + bytes(9999), "plain", ()),
+    "nothing": (b"", "plain", ()),
+}
+
+
+@pytest.mark.usefixtures("four_processors")
+@pytest.mark.parametrize("case", DIVIDED)
+def test_a_file_is_divided_by_the_size_of_its_content(folder: Folder, case: str) -> None:
+    content, container, places = DIVIDED[case]
+
+    assert parallel.places(folder.write(wrapped(content, container))) == places
+
+
+@pytest.mark.usefixtures("four_processors")
+def test_a_gzip_file_that_claims_too_much_is_not_divided(folder: Folder) -> None:
+    stored = gzip.compress(b"{" + bytes(1999))[:-4] + b"\xff\xff\xff\x7f"
+
+    assert parallel.places(folder.write(stored)) == ()
+
+
+def test_one_processor_reads_alone(folder: Folder, monkeypatch) -> None:
+    monkeypatch.setattr(parallel, "_processors", lambda: 1)
+    monkeypatch.setattr(parallel, "_STRETCH", 1000)
+
+    assert parallel.places(folder.write(b"{" + bytes(9999))) == ()
+
+
+@pytest.mark.real_traces
+@pytest.mark.parametrize("name", ["ranks/dlrm8/rank0", "nvidia/a100_nccl_metadata", "nvidia/v100_torch18_old_format"])
+def test_a_divided_real_trace_is_the_same(name: str) -> None:
+    path = ROOT / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip(f"no {name} under {ROOT} (set ROOFTRACE_TRACES)")
+    with gzip.open(path) as handle:
+        size = handle.seek(0, os.SEEK_END)
+
+    assert read_alone_and_divided(path, [size // 3, size * 2 // 3]).event_count > 3000
