@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT)]
 
-from evals.workshop.pairs.cases import PairCase, corpus, planted_ns  # noqa: E402
+from evals.workshop.pairs.cases import corpus  # noqa: E402
+from evals.workshop.pairs.runs import PairCase, planted_ns  # noqa: E402
 from rooftrace.compare import Comparison, Side, compare_sides  # noqa: E402
 from rooftrace.trace import load  # noqa: E402
 from rooftrace.units import format_ns, format_pct  # noqa: E402
@@ -78,7 +79,7 @@ def judge(case: PairCase, comparison: Comparison) -> Outcome:
         if cause in case.causes and row.kind != "left_out"
     )
     return Outcome(
-        found=bool(meant),
+        found=bool(meant) or not case.causes,
         spurious=tuple(f"{item.cause} {item.subject} {item.score.high} %" for item in others),
         error_pct=None if planted is None else 100.0 * (sized - planted) / planted,
     )
@@ -98,12 +99,16 @@ def report_planted() -> bool:
         for case in corpus():
             for path, text in zip(paths, case.traces(), strict=True):
                 path.write_text(text, encoding="utf-8")
-            outcome = judge(case, compare_files(*paths))
+            comparison = compare_files(*paths)
+            outcome = judge(case, comparison)
             outcomes.append(outcome)
             size = "" if outcome.error_pct is None else f", size {outcome.error_pct:+.2f} %"
             words = "found" if outcome.found else "MISSED"
             extra = f"; SPURIOUS {'; '.join(outcome.spurious)}" if outcome.spurious else ""
-            print(f"{case.name}: {words} ({', '.join(case.causes)}){size}{extra}")
+            print(
+                f"{case.name}: {words} ({', '.join(case.causes) or 'nothing to find'}){size}{extra}"
+                f", aligned {format_pct(comparison.aligned.least_pct)}"
+            )
     found = sum(outcome.found for outcome in outcomes)
     spurious = sum(bool(outcome.spurious) for outcome in outcomes)
     worst = max(abs(outcome.error_pct) for outcome in outcomes if outcome.error_pct is not None)

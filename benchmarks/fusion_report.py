@@ -74,9 +74,7 @@ def found_in(run: FusionInputs, result: FusionResult) -> list[Found]:
         savings = candidate.saving_ns.tolist()
         for row, saving in zip(result.activities(candidate).tolist(), savings, strict=True):
             numbers = tuple(sorted(rank[row].tolist()))
-            told.append(
-                Found(pattern=pattern, activities=numbers, saving_ns=saving if candidate.estimate else None)
-            )
+            told.append(Found(pattern=pattern, activities=numbers, saving_ns=saving if candidate.estimate else None))
     for named in result.named:
         pattern = named.composition.identity if named.composition else NOVEL
         for first in named.first.tolist():
@@ -142,8 +140,10 @@ def table(scores: Sequence[Score], *, details: bool) -> list[str]:
     groups: dict[str, list[Score]] = defaultdict(list)
     for one in scores:
         groups[one.case.family].append(one)
-    lines = [f"{'family':20} {'traces':>6} {'planted':>8} {'told':>5} {'right':>6} {'precision':>10} {'recall':>7} "
-             f"{'named so':>9} {'saving off by':>14}"]
+    lines = [
+        f"{'family':20} {'traces':>6} {'planted':>8} {'told':>5} {'right':>6} {'precision':>10} {'recall':>7} "
+        f"{'named so':>9} {'saving off by':>14}"
+    ]
     for family, members in sorted(groups.items()):
         lines.append(_line(family, members))
         lines += [f"    {one.case.name}: {what}" for one in members for what in _troubles(one) if details]

@@ -213,7 +213,7 @@ def test_a_slow_host_without_repetition_loses_its_dispatch_time_but_for_one_laun
     (cut,) = draft.edit.host
 
     assert (evidence["cause"], evidence["graph_candidate"]) == ("launch_bound", False)
-    assert (evidence["gaps_count"], evidence["median_gap_us"], evidence["us_per_launch"]) == (4, 35.0, 40.0)
+    assert (evidence["gaps_count"], evidence["median_gap_us"], evidence["launch_us"]) == (4, 35.0, 40.0)
     # each gap: 10 µs after a launch to the return of the next one, 42; of the first only up to its begin, 40
     assert (cut.end - cut.start).tolist() == [30_000, 32_000, 32_000, 32_000]
 

@@ -18,7 +18,8 @@ from tests.support.trace_builder import TraceBuilder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from evals.workshop.pairs.cases import PairCase
+    from evals.workshop.pairs.runs import PairCase
+    from rooftrace.compare.pair import Layout
     from rooftrace.compare.table import Row
     from rooftrace.trace import Trace
 
@@ -113,7 +114,7 @@ def row_of(comparison: Comparison, *tail: str) -> Row:
     return found[0]
 
 
-def assert_conserved(comparison: Comparison) -> None:
+def assert_conserved(comparison: Comparison | Layout) -> None:
     """Every nanosecond of both spans is in exactly one row."""
     base, target = comparison.base.side.span_ns, comparison.target.side.span_ns
     assert sum(row.base.ns for row in comparison.rows) == base

@@ -7,7 +7,8 @@ import pytest
 from evals.workshop.hardware import H100_SXM
 from evals.workshop.instructions import Synchronize
 from evals.workshop.pairs import changes
-from evals.workshop.pairs.cases import PairCase, run, side_stream
+from evals.workshop.pairs.order_cases import side_stream
+from evals.workshop.pairs.runs import PairCase, run
 from evals.workshop.simulator import simulate
 from rooftrace.compare import compare_sides
 from rooftrace.pack import ROOT

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evals.workshop.pairs.cases import corpus, planted_ns
+from evals.workshop.pairs.cases import corpus
+from evals.workshop.pairs.runs import planted_ns
 from rooftrace.compare import compare_sides
 from tests.compare.sides import assert_conserved, real_trace, side_of, sides_of
 
@@ -29,11 +30,15 @@ def test_a_planted_change_is_found_and_nothing_else(case, tmp_path):
         and item.is_regression == case.is_regression
         and case.subject in item.subject
     ]
-    assert meant
+    assert bool(meant) is bool(case.causes)
+    assert comparison.aligned.least_pct >= 95 or case.causes
     assert not [item for item in comparison.findings if item not in meant and item.score.high > SPURIOUS_PCT]
     planted = planted_ns(case)
     if planted is not None:
-        assert sum(item.delta_ns for item in meant) == pytest.approx(planted, rel=0.01)
+        rows = zip(comparison.rows, comparison.causes, strict=True)
+        assert sum(row.delta_ns for row, cause in rows if cause in case.causes) == pytest.approx(
+            planted, rel=0.01
+        )
 
 
 REAL = {

@@ -50,9 +50,11 @@ EXAMPLES = {
     "ledger": "evidence/ledger.json",
     "evidence": "evidence/gemm.json",
     "replay": "evidence/replay.json",
+    "model_evidence": "evidence/model.json",
 }
 KNOWN = {
     "fusion_pattern": "fusion/rms_norm.json",
+    "equivalents": "equivalents.json",
     "platform": "platforms/h100-sxm.json",
     "pattern": "patterns/gemm/default.json",
     "library": "libraries/cublas.json",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tests.fuzz.mutate import mutated
 from tests.fuzz.seeds import seeds
-from tests.fuzz.target import try_content
+from tests.fuzz.target import TOO_SLOW, try_content
 
 if TYPE_CHECKING:
     from tests.fuzz.target import Finding
@@ -33,8 +33,9 @@ class Findings:
 
     def add(self, finding: Finding, content: bytes, origin: str) -> None:
         """Count a finding; tell it and keep its input if it is new."""
-        known = finding.key in self.counts
-        self.counts[finding.key] = self.counts.get(finding.key, 0) + 1
+        key = f"{finding.key}, from {origin}" if finding.key == TOO_SLOW else finding.key
+        known = key in self.counts
+        self.counts[key] = self.counts.get(key, 0) + 1
         if not known:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{hashlib.sha256(content).hexdigest()[:12]}.trace"

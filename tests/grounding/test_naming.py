@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from rooftrace.contracts import store
+from rooftrace.contracts.model_evidence import Guess, ModelEvidence, ModuleClass
 from rooftrace.report.assemble import open_grounds
 from tests.grounding.slots import told
 from tests.report.sample import gpu_files, write_files
@@ -62,8 +62,19 @@ def test_names_that_only_the_evidence_about_the_model_holds_pass(tmp_path):
     text = "It is a `LlamaDecoderLayer` of a LlamaForCausalLM, {{model.layers_count}} of them."
     assert told("GROUND004", text, open_grounds(run))
 
-    about = {"summary": {"layers_count": 24}, "classes": [{"name": "LlamaDecoderLayer"}, {"name": "LlamaForCausalLM"}]}
-    (run / "evidence/model.json").write_text(json.dumps(about), encoding="utf-8")
+    about = ModelEvidence(
+        tool_version="0.1.0",
+        source_sha256="0" * 64,
+        summary={"layers_count": 24},
+        guess=Guess(name="Llama", family="decoder-only transformer", confidence="medium", reasons=[]),
+        components=[],
+        classes=[
+            ModuleClass(name="LlamaDecoderLayer", instances_count=24),
+            ModuleClass(name="LlamaForCausalLM", instances_count=1),
+        ],
+        sources=[],
+    )
+    (run / "evidence/model.json").write_bytes(store.to_json(about))
     grounds = open_grounds(run)
 
     assert told("GROUND004", text, grounds) == []

@@ -129,7 +129,7 @@ IDLE_OPTIONAL = (
         "host_bound",
         "queue_depth_median",
         "queue_depth_max",
-        "us_per_launch",
+        "launch_us",
         "stalled_pct",
         "waits_per_step",
     }

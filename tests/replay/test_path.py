@@ -188,8 +188,8 @@ def test_work_without_duration_that_waits_in_a_circle_ends_the_path():
 @pytest.mark.parametrize(
     ("durations", "strip"),
     [
-        ((50, 50), ["copy"] * 50 + ["compute"] * 50),
-        ((1, 99), ["copy"] * 1 + ["compute"] * 99),
+        ((50, 50), ["copy:50", "compute:50"]),
+        ((1, 99), ["copy:1", "compute:99"]),
     ],
 )
 def test_the_strip_names_the_resource_of_each_hundredth(durations, strip):
@@ -202,7 +202,7 @@ def test_the_strip_names_the_resource_of_each_hundredth(durations, strip):
 
 
 def test_a_span_of_few_nanoseconds_has_a_short_strip_and_one_of_none_has_none():
-    for dur, strip in ((0.003, ["compute"] * 3), (0, [])):
+    for dur, strip in ((0.003, ["compute:3"]), (0, [])):
         program = Program()
         program.launched("k", ts=0, start=5, dur=dur)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rooftrace.cli.cut import window
+from rooftrace.cli.cut import run, window
 from rooftrace.errors import UsageError
 from rooftrace.trace import load
 from rooftrace.workflow import AnalyzeOptions
@@ -294,6 +295,48 @@ def test_other_formats_are_not_cut(tmp_path) -> None:
         "error: `results.json` is of the format rocprofv3, which is not cut\n\n"
         "hint: Give a trace of torch.profiler; `analyze` takes --steps for any format"
     )
+
+
+def options(trace: Path, out: Path | None, **chosen: object) -> Namespace:
+    """What the command line gives the command."""
+    return Namespace(
+        trace=str(trace),
+        output=None if out is None else str(out),
+        **({"steps": None, "window": None, "no_python": False} | chosen),
+    )
+
+
+def test_the_command_prints_the_path_and_tells_how_much_was_kept(tmp_path, capsys) -> None:
+    path, out = steps().write(tmp_path / "whole.json"), tmp_path / "small.json.gz"
+
+    assert run(options(path, out, window="106us:109us", no_python=True)) == 0
+
+    printed = capsys.readouterr()
+    assert printed.out == f"{out}\n"
+    # the name of the process, k0 and k1, an op, a call and the arrows of both kernels
+    assert printed.err == "wrote small.json.gz: 9 of 25 events\n"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        (
+            {"out": None, "steps": "1"},
+            "error: no place to write to\n\nhint: Give the path of the smaller trace with -o",
+        ),
+        (
+            {"steps": "1", "window": "1:2"},
+            "error: --steps and --window cannot be given together\n\nhint: Give one of them",
+        ),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused(tmp_path, chosen: dict[str, Any], text: str) -> None:
+    out = chosen.pop("out", tmp_path / "small.json")
+
+    with pytest.raises(UsageError) as caught:
+        run(options(steps().write(tmp_path / "whole.json"), out, **chosen))
+
+    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize(

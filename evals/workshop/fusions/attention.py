@@ -32,10 +32,9 @@ def core(
             scores = ops.binary(r, "add", scores, tensor((q.shape[0], 1, length, keys), q.dtype))
         if mask == "fill":
             scores = ops.masked_fill(r, scores, tensor((1, 1, length, keys), "bool"))
+        weights = ops.softmax(r, scores, widen=wide)
         if wide:
-            weights = ops.cast(r, ops.softmax(r, scores, widen=True), q.dtype)
-        else:
-            weights = ops.softmax(r, scores)
+            weights = ops.cast(r, weights, q.dtype)
         if r.trains:
             weights = ops.dropout(r, weights, keeps_mask=False)
         return ops.matmul(r, weights, v)
@@ -166,3 +165,6 @@ def attention_backward_h100(r: Recorder) -> None:
                 scores = scores.viewed((count, length, length))
                 with r.op("autograd::engine::evaluate_function: BmmBackward0"), r.op("BmmBackward0", scores):
                     r.need(bmm(r, q.permuted(0, 2, 1), scores), bmm(r, scores, k.permuted(0, 2, 1)))
+            for _ in range(4):  # gradients of the projections
+                with r.op("autograd::engine::evaluate_function: MmBackward0"), r.op("MmBackward0"):
+                    r.need(ops.linear(r, tensor((4096, 1024), "bf16"), 1024))

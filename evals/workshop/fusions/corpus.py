@@ -48,9 +48,7 @@ def case(
 
     def register(build: Build) -> Build:
         name = build.__name__
-        _CASES.append(
-            Case(family=family, name=name, gpu=gpu, build=build, stacks=stacks, shapes=shapes, named=named)
-        )
+        _CASES.append(Case(family=family, name=name, gpu=gpu, build=build, stacks=stacks, shapes=shapes, named=named))
         return build
 
     return register

@@ -118,8 +118,8 @@ def gate_and_product_in_unrelated_modules(r: Recorder) -> None:
 
 
 @case(FAMILY)
-def norms_of_two_tensors_by_turns(r: Recorder) -> None:
-    """Two norms, kernel by kernel in turn: each is a chain, but its kernels do not follow each other."""
+def pieces_of_two_norms_by_turns(r: Recorder) -> None:
+    """The same step of two norms, then something else: no step is followed by its own next."""
     for layer in range(2):
         with r.module(f"TwinNorm_{layer}"):
             pair = [tensor((8, 512, 4096), "bf16"), tensor((8, 512, 1024), "bf16")]
@@ -127,7 +127,45 @@ def norms_of_two_tensors_by_turns(r: Recorder) -> None:
             topk(r, pair[0])
             means = [ops.reduce(r, "mean", x) for x in wide]
             topk(r, pair[1])
-            r.need(*(ops.binary(r, "sub", x, mean) for x, mean in zip(reversed(wide), means[::-1], strict=True)))
+            r.need(*(ops.binary(r, "sub", x, mean) for x, mean in zip(wide, means, strict=True)))
+
+
+@case("by turns")
+def two_norms_kernel_by_kernel(r: Recorder) -> None:
+    """Two norms of other shapes in turn: each is a chain by its data, though another kernel lies between."""
+    for layer in range(2):
+        with r.module(f"TwinNorm_{layer}"):
+            pair = [tensor((8, 512, 32, 128), "bf16"), tensor((8, 512, 8, 128), "bf16")]
+            plants = []
+            for _ in pair:
+                with r.plant("novel") as plant:
+                    plants.append(plant)
+            for word in ("cast", "mean", "sub", "back"):
+                for number, plant in enumerate(plants):
+                    with r.apart(plant):
+                        pair[number] = _step(r, word, pair[number])
+            r.need(*pair)
+            topk(r, pair[0])
+
+
+def _step(r: Recorder, word: str, x: Tensor) -> Tensor:
+    if word == "cast":
+        return ops.cast(r, x, "f32")
+    if word == "mean":
+        return ops.binary(r, "sub", x, ops.reduce(r, "mean", x))
+    return ops.unary(r, "tanh", x) if word == "sub" else ops.cast(r, x, "bf16")
+
+
+@case("by turns", MI300X)
+def tables_of_sines_and_cosines(r: Recorder) -> None:
+    """Cosine and sine of one tensor, each scaled: two chains with a common input."""
+    for layer in range(2):
+        with r.module(f"LlamaRotaryEmbedding_{layer}"):
+            angles = tensor((8, 4096, 128), "f32")
+            for word in ("cos", "sin"):
+                with r.plant("novel"):
+                    r.need(ops.scalar(r, "mul", ops.unary(r, word, angles)))
+            topk(r, angles)
 
 
 @case(FAMILY)
@@ -182,7 +220,9 @@ def loss_of_other_logits(r: Recorder) -> None:
             topk(r, tensor(X, "bf16"))
             x, target, out = tensor((4096, 50), "f32"), tensor((4096,), "i64"), tensor((), "f32")
             with r.op("aten::nll_loss_forward", x, target, None, "1", "-100"):
-                kernel = "void at::native::(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float, float, long>"
+                kernel = (
+                    "void at::native::(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float, float, long>"
+                )
                 r.launch(kernel, Work(reads=(x, target), writes=(out,)))
             r.need(out)
 
@@ -194,10 +234,13 @@ def embedding_and_norm(r: Recorder) -> None:
         table, index = tensor((30522, 1024), "bf16"), tensor((8, 512), "i64")
         out = tensor((8, 512, 1024), "bf16")
         with r.module(f"Embeddings_{layer}"):
-            with r.op("aten::embedding", table, index, "0", "False", "False"):
-                with r.op("aten::index_select", table, "0", index.viewed((4096,))):
-                    name = "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, -2, true>"
-                    r.launch(name, Work(reads=(index, out), writes=(out,)))
+            with (
+                r.op("aten::embedding", table, index, "0", "False", "False"),
+                r.op("aten::index_select", table, "0", index.viewed((4096,))),
+            ):
+                name = "indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, -2, true>"
+                work = Work(reads=(index, out), writes=(out,))
+                r.launch(f"void at::native::(anonymous namespace)::{name}", work)
             r.need(ops.layer_norm(r, out))
 
 
@@ -208,8 +251,8 @@ def gradients_set_to_zero(r: Recorder) -> None:
         for number in range(20):
             grad = tensor((1024, 64 + number), "f32")
             with r.op("aten::zero_", grad), r.op("aten::fill_", grad, "0"):
-                functor = "at::native::FillFunctor<float>"
-                kernel = f"void at::native::vectorized_elementwise_kernel<4, {functor}, std::array<char*, 1ul> >(int, {functor})"
+                fill = "at::native::FillFunctor<float>, std::array<char*, 1ul>"
+                kernel = f"void at::native::vectorized_elementwise_kernel<4, {fill} >(int)"
                 r.launch(kernel, Work(writes=(grad,)))
 
 

@@ -215,7 +215,9 @@ def a_copy_to_the_host_in_the_middle(r: Recorder) -> None:
         with r.module(f"GELU_{layer}"):
             cubed = ops.unary(r, "pow", x, "3")
             with r.op("aten::topk", cubed, "1", "-1", "True", "True"):
-                r.launch("void at::native::sbtopk::gatherTopK<c10::BFloat16, unsigned int, 2, false>", Work(reads=(cubed,)))
+                r.launch(
+                    "void at::native::sbtopk::gatherTopK<c10::BFloat16, unsigned int, 2, false>", Work(reads=(cubed,))
+                )
             r.copy_out(tensor((), "bf16"))
             with r.plant("novel"):
                 inner = ops.scalar(r, "mul", ops.binary(r, "add", x, ops.scalar(r, "mul", cubed)))

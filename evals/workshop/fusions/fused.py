@@ -13,9 +13,7 @@ X = (8, 512, 2048)
 FAMILY = "already fused"
 
 
-def one(
-    r: Recorder, op: str, kernel: str, inputs: tuple[object, ...], out: Tensor, *, flops: float = 0.0
-) -> Tensor:
+def one(r: Recorder, op: str, kernel: str, inputs: tuple[object, ...], out: Tensor, *, flops: float = 0.0) -> Tensor:
     """An op of a library with one kernel."""
     reads = tuple(value for value in inputs if isinstance(value, Tensor))
     with r.op(op, *inputs):
@@ -48,7 +46,9 @@ def flash_attention_h100(r: Recorder) -> None:
                 r.op("aten::_scaled_dot_product_flash_attention", q, k, v, "0.", "False", "False", None),
                 r.op("aten::_flash_attention_forward", q, k, v, None, None, "512", "512", "0.", "False", "False", None),
             ):
-                kernel = "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >"
+                kernel = (
+                    "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >"
+                )
                 r.launch(kernel, Work(reads=(q, k, v), writes=(out,), flops=17e9, unit=("matrix", "bf16")))
             r.need(out)
 
@@ -71,8 +71,14 @@ def attention_of_cudnn_and_cutlass(r: Recorder) -> None:
     """The other fused kernels of ``scaled_dot_product_attention``."""
     q = tensor((8, 16, 512, 64), "bf16")
     for op, kernel in (
-        ("aten::_cudnn_attention_forward", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_6_64x64x64_4x1x1"),
-        ("aten::_efficient_attention_forward", "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)"),
+        (
+            "aten::_cudnn_attention_forward",
+            "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_6_64x64x64_4x1x1",
+        ),
+        (
+            "aten::_efficient_attention_forward",
+            "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)",
+        ),
     ):
         for _ in range(2):
             r.need(one(r, op, kernel, (q, q, q, None, "0."), tensor(q.shape, "bf16"), flops=17e9))
@@ -118,7 +124,9 @@ def norms_of_liger(r: Recorder) -> None:
 @case(FAMILY, MI300X)
 def norms_of_aiter(r: Recorder) -> None:
     """AITER's composable-kernel norm."""
-    kernel = "void ck_tile::kentry<1, ck_tile::Rmsnorm2dFwd<ck_tile::Rmsnorm2dFwdPipelineOnePass> >(ck_tile::Rmsnorm2dFwd)"
+    kernel = (
+        "void ck_tile::kentry<1, ck_tile::Rmsnorm2dFwd<ck_tile::Rmsnorm2dFwdPipelineOnePass> >(ck_tile::Rmsnorm2dFwd)"
+    )
     between_products(r, "RMSNorm", "aiter::rmsnorm2d_fwd", kernel, (2048,))
 
 
@@ -129,7 +137,13 @@ def layers_of_vllm(r: Recorder) -> None:
     t = "c10::BFloat16"
     for layer in range(2):
         with r.module(f"LlamaDecoderLayer_{layer}"):
-            y = one(r, "_C::fused_add_rms_norm", f"void vllm::fused_add_rms_norm_kernel<{t}, 8>({t}*)", (x, x, weight, "1e-05"), x)
+            y = one(
+                r,
+                "_C::fused_add_rms_norm",
+                f"void vllm::fused_add_rms_norm_kernel<{t}, 8>({t}*)",
+                (x, x, weight, "1e-05"),
+                x,
+            )
             ops.linear(r, y, 6144)
             q = tensor((4096, 32, 128), "bf16")
             one(r, "_C::rotary_embedding", f"void vllm::rotary_embedding_kernel<{t}, true>(long const*)", (q, q), q)
@@ -187,8 +201,14 @@ def optimizer_in_one_kernel_mi300x(r: Recorder) -> None:
     weights = [tensor((1024, 1024), "f32") for _ in range(24)]
     with r.span("user_annotation", "Optimizer.step#AdamW.step"):
         for op, kernel in (
-            ("aten::_fused_adamw_", kernels.multi_tensor("FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false>")),
-            ("FusedAdamFunction", "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float, float, int> >(long)"),
+            (
+                "aten::_fused_adamw_",
+                kernels.multi_tensor("FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false>"),
+            ),
+            (
+                "FusedAdamFunction",
+                "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float, float, int> >(long)",
+            ),
         ):
             with r.op(op, weights, weights, weights, weights):
                 r.launch(kernel, Work(reads=tuple(weights), writes=tuple(weights)))
@@ -220,7 +240,7 @@ def convolution_with_its_activation_mi300x(r: Recorder) -> None:
 
 @case(FAMILY)
 def masked_softmax_of_megatron(r: Recorder) -> None:
-    """Scale, mask and softmax in one; the products around it still form an attention core, which is planted."""
+    """Scale, mask and softmax in one, between two products."""
     for layer in range(2):
         q, k, v = tensor((128, 512, 64), "bf16"), tensor((128, 64, 512), "bf16"), tensor((128, 512, 64), "bf16")
         with r.module(f"CoreAttention_{layer}"):
@@ -228,7 +248,8 @@ def masked_softmax_of_megatron(r: Recorder) -> None:
             work = Work(reads=(q, k), writes=(scores,), flops=2.0 * 128 * 512 * 512 * 64, unit=("matrix", "bf16"))
             with r.op("aten::baddbmm", scores, q, k, "0", "1"):
                 r.launch(kernels.product("nvidia", "bf16"), work)
-            kernel = "void (anonymous namespace)::scaled_upper_triang_masked_softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 9>"
+            name = "scaled_upper_triang_masked_softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 9>"
+            kernel = f"void (anonymous namespace)::{name}"
             one(r, "ScaledUpperTriangMaskedSoftmax", kernel, (scores, "0.125"), weights)
             with r.op("aten::bmm", weights, v):
                 work = Work(reads=(weights, v), writes=(out,), flops=work.flops, unit=("matrix", "bf16"))
@@ -242,7 +263,10 @@ def loss_of_liger_and_apex(r: Recorder) -> None:
     logits = tensor((4096, 32000), "bf16")
     for op, kernel in (
         ("LigerCrossEntropyFunction", "liger_cross_entropy_kernel"),
-        ("SoftmaxCrossEntropyLoss", "void cunn_SoftMaxXEntropyForward<8, c10::BFloat16, float, float, Epilogue>(float*)"),
+        (
+            "SoftmaxCrossEntropyLoss",
+            "void cunn_SoftMaxXEntropyForward<8, c10::BFloat16, float, float, Epilogue>(float*)",
+        ),
     ):
         for _ in range(2):
             r.need(one(r, op, kernel, (logits, tensor((4096,), "i64")), tensor((4096,), "f32")))

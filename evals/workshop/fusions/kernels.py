@@ -74,7 +74,9 @@ def copy(source: Tensor, out: Tensor) -> str:
             f"void {NATIVE}unrolled_elementwise_kernel<{functor}, std::array<char*, 2ul>, TrivialOffsetCalculator<1, "
             f"unsigned int>, {NATIVE}memory::LoadWithCast<1>, {NATIVE}memory::StoreWithCast<1> >(int, {functor})"
         )
-    return f"void {NATIVE}elementwise_kernel<128, 4, {NATIVE}gpu_kernel_impl_nocast<{functor}>(at::TensorIteratorBase&)>"
+    return (
+        f"void {NATIVE}elementwise_kernel<128, 4, {NATIVE}gpu_kernel_impl_nocast<{functor}>(at::TensorIteratorBase&)>"
+    )
 
 
 def reduction(word: str, x: Tensor) -> str:
@@ -91,7 +93,7 @@ def cat(out: Tensor) -> str:
     return f"void {NATIVE}(anonymous namespace)::CatArrayBatchedCopy<{opaque}, unsigned int, 4, 64, 64>({opaque}*)"
 
 
-def product(vendor: str, dtype: str, *, layout: str = "TNT") -> str:
+def product(vendor: str, dtype: str) -> str:
     """A matrix product of the vendor's library."""
     if vendor == "amd":
         kind = {"bf16": "BBS_BH", "f16": "HHS_BH", "f32": "S_B"}[dtype]
@@ -100,10 +102,12 @@ def product(vendor: str, dtype: str, *, layout: str = "TNT") -> str:
             "_CADS0_DTVA0_DTVB0_EPS0_FDSI0_GRPM1_GRVWA8_GRVWB8_GSUAMB_GLS0_ISA942"
         )
     if dtype == "f32":
-        return "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_16x3_tn_align4>(cutlass_80_tensorop_s1688gemm)"
+        return (
+            "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_16x3_tn_align4>(cutlass_80_tensorop_s1688gemm)"
+        )
     letter = {"bf16": "bf16bf16_bf16f32", "f16": "f16f16_f16f32"}[dtype]
-    del layout
-    return f"sm90_xmma_gemm_{letter}_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+    tile = "tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+    return f"sm90_xmma_gemm_{letter}_f32_tn_n_{tile}"
 
 
 def softmax(x: Tensor, out: Tensor) -> str:
@@ -130,8 +134,8 @@ def dropout(x: Tensor) -> str:
 def multi_tensor(functor: str) -> str:
     """A multi-tensor launch of an optimizer or a ``_foreach`` op."""
     return (
-        f"void {NATIVE}(anonymous namespace)::multi_tensor_apply_kernel<{NATIVE}(anonymous namespace)::TensorListMetadata"
-        f"<2>, {NATIVE}(anonymous namespace)::{functor}>({NATIVE}(anonymous namespace)::TensorListMetadata<2>)"
+        f"void {NATIVE}(anonymous namespace)::multi_tensor_apply_kernel<{NATIVE}(anonymous namespace)::"
+        f"TensorListMetadata<2>, {NATIVE}(anonymous namespace)::{functor}>"
     )
 
 

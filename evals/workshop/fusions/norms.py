@@ -17,10 +17,10 @@ def rms(r: Recorder, x: Tensor, *, offset: bool = False) -> Tensor:
     variance = ops.reduce(r, "mean", ops.unary(r, "pow", wide, "2"))
     scale = ops.unary(r, "rsqrt", ops.scalar(r, "add", variance))
     weight = tensor((x.shape[-1],), x.dtype)
-    if offset:  # Gemma: float32 to the end, weight stored as its distance from one
-        weight = ops.scalar(r, "add", ops.cast(r, weight, "f32")) if x.dtype != "f32" else ops.scalar(r, "add", weight)
-        return ops.cast(r, ops.binary(r, "mul", ops.binary(r, "mul", wide, scale), weight), x.dtype)
     normal = ops.binary(r, "mul", wide, scale)
+    if offset:  # Gemma: float32 to the end, the weight stored as its distance from one
+        weight = ops.scalar(r, "add", ops.cast(r, weight, "f32"))
+        return ops.cast(r, ops.binary(r, "mul", normal, weight), x.dtype)
     if x.dtype != "f32":
         normal = ops.cast(r, normal, x.dtype)
     return ops.binary(r, "mul", weight, normal)

@@ -1,4 +1,4 @@
-"""Operators as PyTorch dispatches them, from elementwise ops to products: each launches one kernel and returns a tensor."""
+"""Operators as PyTorch dispatches them, from elementwise ops to products: one kernel and one tensor each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unary(r: Recorder, word: str, x: Tensor, *scalars: object, dtype: str | None
 def scalar(r: Recorder, word: str, x: Tensor, value: str = "") -> Tensor:
     """Arithmetic with a number: ``add`` and ``sub`` record an alpha too."""
     base = word.rstrip("_")
-    given: object = WRAPPED if not value else value
+    given: object = value or WRAPPED
     return unary(r, word, x, given, *(("1",) if base in {"add", "sub", "rsub"} else ()))
 
 
@@ -114,9 +114,7 @@ def reduce(
         "std": (list(axes), correction, str(keep)),
     }
     with r.op(f"aten::{word}", x, *rest.get(word, (list(axes), str(keep)))):
-        r.launch(
-            kernels.reduction(word, x), Work(reads=(x,), writes=(out,), flops=x.numel, unit=("vector", x.dtype))
-        )
+        r.launch(kernels.reduction(word, x), Work(reads=(x,), writes=(out,), flops=x.numel, unit=("vector", x.dtype)))
     return out
 
 

@@ -104,15 +104,33 @@ def conv(r: Recorder, x: Tensor, channels: int) -> Tensor:
         else "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1"
         "_g1_execute_segment_k_off_kernel__5x_cudnn"
     )
-    one, flat = ["1", "1"], [1, 1]
-    del one
+    flat = [1, 1]
     inner = "aten::miopen_convolution" if amd else "aten::cudnn_convolution"
     with (
         r.op("aten::conv2d", x, weight, None, flat, flat, flat, "1"),
         r.op("aten::convolution", x, weight, None, flat, flat, flat, "False", [0, 0], "1"),
-        r.op("aten::_convolution", x, weight, None, flat, flat, flat, "False", [0, 0], "1", "False", "False", "True", "True"),
+        r.op(
+            "aten::_convolution",
+            x,
+            weight,
+            None,
+            flat,
+            flat,
+            flat,
+            "False",
+            [0, 0],
+            "1",
+            "False",
+            "False",
+            "True",
+            "True",
+        ),
     ):
-        given = (None, flat, flat, flat, "1", "False", "False") if amd else (flat, flat, flat, "1", "False", "False", "True")
+        given = (
+            (None, flat, flat, flat, "1", "False", "False")
+            if amd
+            else (flat, flat, flat, "1", "False", "False", "True")
+        )
         with r.op(inner, x, weight, *given):
             r.launch(kernel, Work(reads=(x, weight), writes=(out,), flops=flops, unit=("matrix", x.dtype)))
     return out
@@ -149,9 +167,12 @@ def batch_norm(r: Recorder, x: Tensor) -> Tensor:
     out = tensor(x.shape, x.dtype)
     args = (x, *four, "False", "0.1", "1.0000000000000001e-05")
     kernel = "void at::native::batch_norm_transform_input_kernel<float, float, float, true, int>(float const*)"
-    with r.op("aten::batch_norm", *args, "True"), r.op("aten::_batch_norm_impl_index", *args, "True"):
-        with r.op("aten::native_batch_norm", *args):
-            r.launch(kernel, Work(reads=(x, *four), writes=(out,), flops=4 * x.numel))
+    with (
+        r.op("aten::batch_norm", *args, "True"),
+        r.op("aten::_batch_norm_impl_index", *args, "True"),
+        r.op("aten::native_batch_norm", *args),
+    ):
+        r.launch(kernel, Work(reads=(x, *four), writes=(out,), flops=4 * x.numel))
     return out
 
 

@@ -106,9 +106,7 @@ class Recorder:
     def view(self, name: str, *inputs: Any) -> None:
         """An op that launches nothing."""
         if self._silent is None:
-            event = self._host_event(
-                "cpu_op", name, self.tid, self._now(), recorded(inputs) if self.shapes else {}
-            )
+            event = self._host_event("cpu_op", name, self.tid, self._now(), recorded(inputs) if self.shapes else {})
             event["dur"] = VIEW_NS / 1000
             self._host[self.tid] = self._now() + VIEW_NS + 200
 
@@ -153,7 +151,9 @@ class Recorder:
     def copy_out(self, source: Tensor) -> None:
         """A copy to the host that the host waits for (``item``)."""
         with self.op("aten::item", source), self.op("aten::_local_scalar_dense", source):
-            row = self._run("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", Work(reads=(source,)), COPIES[self.gpu.vendor])
+            row = self._run(
+                "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", Work(reads=(source,)), COPIES[self.gpu.vendor]
+            )
             self._host[self.tid] = max(self._now(), row.end_ns + 4_000)
 
     def wait(self) -> None:

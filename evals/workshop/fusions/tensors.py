@@ -65,7 +65,9 @@ class Tensor:
         """Axes of one element repeated without a copy."""
         missing = len(shape) - len(self.shape)
         padded = tuple(zip((1,) * missing + self.shape, (0,) * missing + self.strides, strict=True))
-        strides = tuple(0 if size == 1 and new > 1 else stride for (size, stride), new in zip(padded, shape, strict=True))
+        strides = tuple(
+            0 if size == 1 and new > 1 else stride for (size, stride), new in zip(padded, shape, strict=True)
+        )
         return Tensor(shape, self.dtype, strides, self.storage)
 
 

@@ -11,15 +11,18 @@ from evals.workshop.fusions.tensors import Tensor, tensor
 SHAPES = ((1024, 1024), (1024,), (4096, 1024), (4096,), (1024, 4096), (1024,))
 
 
-def adam(r: Recorder, weight: Tensor, decay: bool) -> None:
+def adam(r: Recorder, weight: Tensor, *, decay: bool) -> None:
     """One parameter's update as PyTorch's loop over parameters does it."""
     grad, first, second = (tensor(weight.shape, "f32") for _ in range(3))
     if decay:
         ops.scalar(r, "mul_", weight)
     with r.op("aten::lerp_", first, grad, "0.1"):
         work = Work(reads=(first, grad), writes=(first,), flops=3 * weight.numel)
-        r.launch("void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::lerp_scalar_kernel"
-                 "(at::TensorIteratorBase&, c10::Scalar const&)::{lambda()#2}, std::array<char*, 3ul> >", work)
+        r.launch(
+            "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::lerp_scalar_kernel"
+            "(at::TensorIteratorBase&, c10::Scalar const&)::{lambda()#2}, std::array<char*, 3ul> >",
+            work,
+        )
     ops.scalar(r, "mul_", second)
     ops.ternary(r, "addcmul_", second, grad, grad, "0.001")
     root = ops.unary(r, "sqrt", second)
@@ -31,10 +34,13 @@ def adam(r: Recorder, weight: Tensor, decay: bool) -> None:
 def stepped(r: Recorder, name: str, shapes: tuple[tuple[int, ...], ...], *, decay: bool) -> None:
     """A step of Adam over several parameters."""
     weights = [tensor(shape, "f32") for shape in shapes]
-    with r.span("user_annotation", f"Optimizer.step#{name}.step"), r.frame("torch/optim/adam.py(346): _single_tensor_adam"):
-        with r.plant("adam_loop", tensors=len(weights), lists=4):
-            for weight in weights:
-                adam(r, weight, decay)
+    with (
+        r.span("user_annotation", f"Optimizer.step#{name}.step"),
+        r.frame("torch/optim/adam.py(346): _single_tensor_adam"),
+        r.plant("adam_loop", tensors=len(weights), lists=4),
+    ):
+        for weight in weights:
+            adam(r, weight, decay=decay)
     r.need(*weights)
 
 
@@ -83,10 +89,10 @@ def gradient_clipping_in_pieces_h100(r: Recorder) -> None:
         with r.plant("gradient_clipping", tensors=len(grads), lists=1):
             norms = [ops.norm(r, grad) for grad in grads]
             total = ops.norm(r, ops.cat(r, norms, word="stack"))
-        ops_factor(r, total, grads)
+        factor_and_products(r, total, grads)
 
 
-def ops_factor(r: Recorder, total: Tensor, grads: list[Tensor]) -> None:
+def factor_and_products(r: Recorder, total: Tensor, grads: list[Tensor]) -> None:
     """The clipping factor, a chain on one number, and the gradients times it, a loop."""
     with r.plant("novel"):
         factor = ops.scalar(r, "add", total)
@@ -107,8 +113,11 @@ def moving_average_of_weights_mi300x(r: Recorder) -> None:
         for average, weight in pairs:
             with r.op("aten::lerp_", average, weight, "0.001"):
                 work = Work(reads=(average, weight), writes=(average,), flops=3 * weight.numel)
-                r.launch("void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::"
-                         "lerp_scalar_kernel(at::TensorIteratorBase&)::{lambda()#2}, std::array<char*, 3ul> >", work)
+                r.launch(
+                    "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::"
+                    "lerp_scalar_kernel(at::TensorIteratorBase&)::{lambda()#2}, std::array<char*, 3ul> >",
+                    work,
+                )
             r.need(average)
 
 

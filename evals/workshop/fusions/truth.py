@@ -1,8 +1,9 @@
 """What a planted instance is, and what fusing it saves, from the recorder's own data flow.
 
 Bytes that a fused kernel moves: what members read and no member made, and what members made that a call outside reads,
-that is marked as needed, or that nothing reads and nothing overwrites. An epilogue leaves its product's time alone; it
-pays for further operands, for what it writes beyond the product, and for the product where that is needed.
+that is marked as needed, that nothing reads and nothing overwrites, or that is the last state of a tensor from outside
+that they update. An epilogue leaves its product's time alone; it pays for further operands, for what it writes beyond
+the product, and for the product where that is needed.
 """
 
 from __future__ import annotations
@@ -128,16 +129,18 @@ def _written(
 ) -> int:
     """Bytes that have to reach memory."""
     inside = {id(row) for row in members}
+    made = {version for row in members for version in row.writes}
     last: dict[int, int] = {}
     for row in members:
         for storage, version in row.writes:
             last[id(storage)] = max(version, last.get(id(storage), 0))
+    updated = {id(version[0]) for row in members for version, _ in row.reads if version not in made}
     total = sum(storage.nbytes for row in members for storage, _ in row.saved if trains)
     for row in members:
         for storage, version in row.writes:
             reading = readers.get((storage, version), [])
             outside = any(id(reader) not in inside for reader in reading)
-            final = not reading and version == last[id(storage)]
+            final = version == last[id(storage)] and (not reading or id(storage) in updated)
             if outside or final or (storage, version) in needed:
                 total += storage.nbytes
     return total

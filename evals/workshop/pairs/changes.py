@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evals.workshop.instructions import Activity, Enter, Exit, Instruction, Launch, Thread, Work
+from evals.workshop.program import Draws
 
 Threads = tuple[Thread, ...]
 Rewrite = Callable[[tuple[Instruction, ...]], Sequence[Instruction]]
@@ -123,6 +124,66 @@ def on_stream(threads: Threads, source: int, target: int) -> Threads:
     def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
         return [
             replace(row, stream=target) if isinstance(row, Launch) and row.stream == source else row
+            for row in instructions
+        ]
+
+    return rewritten(threads, rewrite)
+
+
+def without_frames(threads: Threads) -> Threads:
+    """No Python frames: what is in them stays."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        result: list[Instruction] = []
+        opened: list[bool] = []
+        for row in instructions:
+            if isinstance(row, Enter):
+                opened.append(row.kind == "python_function")
+            is_frame = opened.pop() if isinstance(row, Exit) else isinstance(row, Enter) and opened[-1]
+            if not is_frame:
+                result.append(row)
+        return result
+
+    return rewritten(threads, rewrite)
+
+
+def as_graph(threads: Threads, name: str) -> Threads:
+    """What is launched inside a span called ``name`` is launched at its end at once, as a graph."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        result: list[Instruction] = []
+        opened: list[str] = []
+        held: list[Launch] = []
+        for row in instructions:
+            if isinstance(row, Enter):
+                opened.append(row.name)
+            if isinstance(row, Exit) and opened.pop() == name and held:
+                work = tuple(activity for launch in held for activity in launch.activities)
+                result.append(replace(held[0], call="graph_launch", activities=work))
+                held = []
+            if isinstance(row, Launch) and name in opened:
+                held.append(row)
+            else:
+                result.append(row)
+        return result
+
+    return rewritten(threads, rewrite)
+
+
+def with_jitter(threads: Threads, share: float, seed: str) -> Threads:
+    """Every kernel longer or shorter by up to this share, each by its own draw."""
+    draws = Draws(seed)
+
+    def changed(row: Activity) -> Activity:
+        return replace(
+            row, duration_ns=round(row.duration_ns * (1 + share * (2 * draws.level("jitter") - 1)))
+        )
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        return [
+            replace(row, activities=tuple(changed(activity) for activity in row.activities))
+            if isinstance(row, Launch)
+            else row
             for row in instructions
         ]
 

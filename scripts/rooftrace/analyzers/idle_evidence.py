@@ -150,7 +150,7 @@ def dispatch_evidence(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, 
     }
     distance = _launch_distances(workload, launch)
     if distance.size:
-        evidence["us_per_launch"] = ns_to_us(float(np.median(distance)))
+        evidence["launch_us"] = ns_to_us(float(np.median(distance)))
     return evidence
 
 

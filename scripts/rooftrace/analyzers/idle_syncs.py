@@ -147,7 +147,7 @@ def sync_evidence(workload: Workload, kind: SyncKind) -> dict[str, EvidenceValue
     waits = workload.schedule.waits
     copies = waits.kind[kind.waits] == int(WaitKind.COPY)
     evidence: dict[str, EvidenceValue] = {
-        "sync_op": kind.op,
+        "sync_op": kind.op if kind.op != NO_OP else kind.call,
         "sync_class": kind.what,
         "copy_direction": kind.direction,
         "call": kind.call,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Modules of other classes are the same module by another name if this much of what they call is the same.
 _LEAST_ALIKE = 0.5
 _MOST_IN_BLOCK = 24  # calls a side that are matched as a whole before their like is
-_STRAY_WEIGHTS = (3, 2)  # op, shapes and kernels; op and shapes
+_STRAY_WEIGHTS = (4, 3, 1)  # op, shapes and kernels; op and shapes; op
 _MOST_MODULES = 200  # that are paired by content between two matches
 # What may stand in for each other where single calls do not align.
 _PRODUCTS = frozenset(("gemm", "attention", "moe", "convolution", "ssm"))

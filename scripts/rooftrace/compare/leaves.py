@@ -124,9 +124,7 @@ class _Describer:
     def place(self, number: int) -> tuple[Any, ...]:
         """What recurs: the path, the op or kernel, and the kind of work."""
         first = int(self.calls.members[number][0])
-        op = self._op(number)
-        name = same_op(op) if op is not None else self._kernel(self._codes[first])
-        return self._path(number), name, self._work[first]
+        return self._path(number), self._name(number), self._work[first]
 
     def leaf(self, number: int) -> Leaf:
         """A slot as its first call shows it."""
@@ -142,7 +140,7 @@ class _Describer:
         return Leaf(
             path=self._path(number),
             op=op,
-            name=same_op(op) if op is not None else self._kernel(codes[0]),
+            name=self._name(number),
             shapes=shapes,
             dtypes=dtypes,
             strides=strides,
@@ -165,8 +163,16 @@ class _Describer:
             return name
         return self.side.trace.names[int(self.side.tree.name[node])]
 
-    def _kernel(self, code: int) -> str:
-        return self.side.activities.infos[code].short
+    def _name(self, number: int) -> str:
+        """The word for a call: of a collective what its kernel does, else of the op, else the kernel's name."""
+        first = int(self.calls.members[number][0])
+        info = self.side.activities.infos[self._codes[first]]
+        op = self._op(number)
+        if PARTS[self._work[first]] == "communication":
+            kind = same_kernel(info.short, info.category)
+            if kind != info.category:
+                return kind
+        return same_op(op) if op is not None else info.short
 
     def _path(self, number: int) -> tuple[str, ...]:
         if self.level == "kernels":

@@ -70,9 +70,16 @@ class Labels:
         )
 
     def of_stray(self, leaf: Leaf) -> tuple[int, ...]:
-        """Labels of a slot without regard to its module: with its kernels, and without; its phase is in both."""
-        what = (leaf.path[:1], leaf.name, leaf.shapes, leaf.part)
-        return self.of("stray with kernels", *what, leaf.kernels), self.of("stray", *what)
+        """Labels of a slot without regard to its module, by phase: with its kernels, without, without shapes.
+
+        The last one only where there are no modules: else it would match what another module calls.
+        """
+        what = (leaf.path[:1], leaf.name, leaf.part)
+        return (
+            self.of("stray with kernels", *what, leaf.shapes, leaf.kernels),
+            self.of("stray", *what, leaf.shapes),
+            self.of("stray name", *what) if len(leaf.path) <= 1 else -1,
+        )
 
     def of_node(self, node: Node) -> tuple[int, ...]:
         """The four labels of a module."""

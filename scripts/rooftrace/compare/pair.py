@@ -51,17 +51,25 @@ class Comparison:
         return window_ns(self.target)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Two sides aligned, before anything is judged; rows in no order."""
+
+    base: Measured
+    target: Measured
+    level: str
+    pairs: list[Pair]
+    rows: list[Row]
+
+
 def compare_sides(base: Side, target: Side) -> Comparison:
     """Align two runs, make the rows, judge and rank them."""
-    measured, level = _measure(base, target)
-    ours, theirs = measured
-    pairs = _pairs(ours, theirs)
-    aligned = aligned_share(ours, theirs, pairs)
-    found_notes = notes(ours, theirs, aligned, level)
+    laid_out = lay_out(base, target)
+    ours, theirs = laid_out.base, laid_out.target
+    aligned = aligned_share(ours, theirs, laid_out.pairs)
+    found_notes = notes(ours, theirs, aligned, laid_out.level)
     verdict_word = verdict(found_notes)
-    rows = make_rows(ours, theirs, pairs)
-    same_gpu = base.platform == target.platform
-    pace = common_pace(rows) if same_gpu else None
+    pace = common_pace(laid_out.rows) if base.platform == target.platform else None
     judge = Judge(
         base=ours,
         target=theirs,
@@ -69,12 +77,11 @@ def compare_sides(base: Side, target: Side) -> Comparison:
         pace=pace,
         comparable=verdict_word != "not_comparable",
     )
-    causes = [judge.cause(row) for row in rows]
-    rows, causes = _ranked(rows, causes)
+    rows, causes = _ranked(laid_out.rows, [judge.cause(row) for row in laid_out.rows])
     return Comparison(
         base=ours,
         target=theirs,
-        level=level,
+        level=laid_out.level,
         rows=rows,
         causes=causes,
         findings=find(rows, causes, ours, theirs),
@@ -83,6 +90,13 @@ def compare_sides(base: Side, target: Side) -> Comparison:
         verdict=verdict_word,
         pace=pace,
     )
+
+
+def lay_out(base: Side, target: Side) -> Layout:
+    """Both sides with their shares, aligned, and the rows that hold every nanosecond of them."""
+    (ours, theirs), level = _measure(base, target)
+    pairs = _pairs(ours, theirs)
+    return Layout(base=ours, target=theirs, level=level, pairs=pairs, rows=make_rows(ours, theirs, pairs))
 
 
 def _measure(base: Side, target: Side) -> tuple[tuple[Measured, Measured], str]:

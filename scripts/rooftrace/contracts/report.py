@@ -218,9 +218,9 @@ class CriticalPath(Record):
         "launch call to the start, `device` the distance of queued activities, `synchronisation` the return of a "
         "blocking call after the work it waited for."
     )
-    strip: list[PathResource] = Field(
+    strip: list[str] = Field(
         description="The span in equal stretches (100, or fewer for a short one), each named after the resource with "
-        "most of its time on the path."
+        "most of its time on the path; equal neighbours as one `resource:count`."
     )
 
     @model_validator(mode="after")
@@ -252,7 +252,7 @@ class ReplayEvidence(Record):
     handovers: int = Field(ge=0, description="Hand-overs between host threads, inferred from their rests.")
     queue_depth: int = Field(ge=0, description="Launches a queue holds; 0 where none was seen full.")
     launch_latency: Quantiles | None = Field(description="Launch to start where the queue was empty.")
-    queued: list[int] = Field(description="Launches under way, at 50 equally spaced times of the span.")
+    queued: list[int] = Field(description="Launches under way, at 20 equally spaced times of the span.")
 
 
 class Replay(Record):

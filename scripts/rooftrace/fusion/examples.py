@@ -143,9 +143,7 @@ def _outermost(run: FusionInputs, calls: Calls, views: Sequence[int], launching:
         if found and int(tree.start[node]) < until:
             continue
         after = at + 1
-        while (
-            after < starts.size and tree.lane[starts[after]] == lane and int(tree.start[starts[after]]) < end
-        ):
+        while after < starts.size and tree.lane[starts[after]] == lane and int(tree.start[starts[after]]) < end:
             if after in launching:
                 break
             after += 1
@@ -260,9 +258,7 @@ def _pruned(steps: list[ChainStep]) -> list[ChainStep]:
     place = {old: new for new, old in enumerate(at for at, kept in enumerate(needed) if kept)}
 
     def moved(argument: ChainArgument) -> ChainArgument:
-        tensors = [
-            t.model_copy(update={"step": None if t.step is None else place[t.step]}) for t in argument.tensors
-        ]
+        tensors = [t.model_copy(update={"step": None if t.step is None else place[t.step]}) for t in argument.tensors]
         return argument.model_copy(update={"tensors": tensors})
 
     return [

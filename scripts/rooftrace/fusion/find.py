@@ -78,10 +78,21 @@ def find_candidates(run: FusionInputs) -> FusionResult:
 
 
 def _chosen(found: Sequence[Candidate], taken: NDArray[np.bool_]) -> tuple[list[Candidate], NDArray[np.bool_]]:
-    """The instances that save most among what is not taken, and what is taken then."""
+    """The instances that save most among what is not taken, and what is taken then.
+
+    Of compositions that save the same the one counts that names around the calls say, else the one of more spellings.
+    """
     rated = [candidate for candidate in found if candidate.estimate is not None and candidate.weight > 0]
+    rated.sort(key=_preference)
     chosen = _resolved(rated, [candidate.weight for candidate in rated], taken=taken)
     return chosen, taken | _covered(chosen, taken.size)
+
+
+def _preference(candidate: Candidate) -> tuple[bool, int]:
+    composition = candidate.composition
+    if composition is None:
+        return (True, 0)
+    return (not composition.names_it(candidate.scope), -len(composition.file.sequences))
 
 
 def _without_time(found: Sequence[Candidate], taken: NDArray[np.bool_]) -> tuple[list[Candidate], NDArray[np.bool_]]:

@@ -91,7 +91,7 @@ _OF_KERNELS: Final = tuple(
         (r"sqrt_kernel", "sqrt"),
         (r"MulFunctor|mul_kernel", "mul"),
         (r"DivFunctor|div_true|div_kernel", "div"),
-        (r"Functor_add|AddFunctor|add_kernel", "add"),
+        (r"Functor(OnSelf)?_add|AddFunctor|add_kernel", "add"),
         (r"clamp|threshold|relu", "relu"),
         (r"masked_fill", "masked_fill"),
         (r"where_kernel", "where"),

@@ -56,9 +56,7 @@ class _Value:
             self.root.read(word)
 
 
-def wire(
-    calls: Sequence[Wired], pattern: str = "", *, is_joined: bool = False
-) -> list[dict[tuple[int, int], Source]]:
+def wire(calls: Sequence[Wired], pattern: str = "", *, is_joined: bool = False) -> list[dict[tuple[int, int], Source]]:
     """For each call the source of every operand, by (argument, place in a list of tensors)."""
     table = _Table(pattern, [call.word for call in calls if not call.is_view], is_joined=is_joined)
     return [table.call(at, call) for at, call in enumerate(calls)]
@@ -85,9 +83,7 @@ class _Table:
             if value.tensor.dtype is None and tensor.dtype is not None:
                 value.tensor = tensor
         self._make(at, call, found)
-        return {
-            (argument, place): value.source for (argument, place, _), value in zip(places, found, strict=True)
-        }
+        return {(argument, place): value.source for (argument, place, _), value in zip(places, found, strict=True)}
 
     def _read(self, call: Wired, places: list[tuple[int, int, Tensor]]) -> list[_Value]:
         """The value of every operand; what is only overwritten is a buffer of its own."""
@@ -104,9 +100,7 @@ class _Table:
         self._outside += 1
         return _Value(tensor, (OUTSIDE, self._outside - 1), is_made=False)
 
-    def _unread(
-        self, call: Wired, places: list[tuple[int, int, Tensor]], *, is_buffer: bool
-    ) -> dict[int, _Value]:
+    def _unread(self, call: Wired, places: list[tuple[int, int, Tensor]], *, is_buffer: bool) -> dict[int, _Value]:
         """Results that nothing has read, for the operands they fit: the latest ones, in the order of making."""
         if call.is_view and self._is_joined:
             return {}
@@ -130,9 +124,7 @@ class _Table:
     def _known(self, call: Wired, tensor: Tensor, taken: list[_Value]) -> _Value | None:
         """What has been read already, or comes from outside."""
         fitting = [value for value in self._fitting(tensor) if value not in taken]
-        views = [
-            value for value in fitting if not value.is_made and value.root is not None and not value.readers
-        ]
+        views = [value for value in fitting if not value.is_made and value.root is not None and not value.readers]
         if views:
             return views[0]
         outside = [value for value in fitting if not value.is_made]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ _CLEARLY = 1.5
 # A run of which less is explained keeps gap shares, and nothing is said about what bounds it (METHODS: impact).
 LEAST_EXPLAINED_PCT = 70.0
 _STRIP = 100
-_QUEUE_POINTS = 50
+_QUEUE_POINTS = 20
 _FAR = np.iinfo(np.int64).max // 4
 _WORK = {"compute": Work.COMPUTE, "communication": Work.COMMUNICATION, "copy": Work.COPY}
 
@@ -96,7 +97,7 @@ def _contract(path: Path) -> CriticalPath:
         device=path.device,
         span_ns=sum(spent.values()),
         by_resource=spent,  # type: ignore[arg-type]  # the names of the enum are the literal's
-        strip=_strip(path),  # type: ignore[arg-type]  # as above
+        strip=_strip(path),
     )
 
 
@@ -107,7 +108,8 @@ def _strip(path: Path) -> list[str]:
     low, high = int(path.start[0]), int(path.end[-1])
     edges = np.linspace(low, high, min(_STRIP, max(1, high - low)) + 1).round().astype(np.int64)
     shares = np.stack([_covered(path, resource, edges) for resource in Resource])
-    return [Resource(code).name.lower() for code in shares.argmax(axis=0).tolist()]
+    runs = [(Resource(code).name.lower(), len(list(same))) for code, same in groupby(shares.argmax(axis=0).tolist())]
+    return [f"{resource}:{count}" for resource, count in runs]
 
 
 def _covered(path: Path, resource: Resource, edges: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rooftrace import units
@@ -116,10 +115,10 @@ def _path_plot(paths: list[CriticalPath]) -> str:
     y = 44.0
     for path in paths[:DEVICES_SHOWN]:
         drawing.texts.append(Text(x=BAR_LEFT - 10, y=y + 17, text=f"GPU {path.device}", anchor="end"))
-        runs = [(resource, len(list(same))) for resource, same in groupby(path.strip)]
-        x = BAR_LEFT
-        for resource, length in runs:
-            width = BAR_WIDTH * length / len(path.strip)
+        runs = [(resource, int(count)) for resource, _, count in (run.partition(":") for run in path.strip)]
+        x, whole = BAR_LEFT, sum(count for _, count in runs)
+        for resource, count in runs:
+            width = BAR_WIDTH * count / whole
             drawing.rects.append(Rect(x=x, y=y, width=width, height=26, fill=colour_of(resource), name=resource))
             x += width
         _draw_bar(drawing, y + 30, 18, by_time(_spent([path])), path.span_ns)

@@ -6,10 +6,9 @@ replacement assumes: then `torch.compile` of the chain is what is tried.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-from rooftrace.repro.calls import literal, op_name
+from rooftrace.repro.calls import literal, op_name, outside_tensors, places
 from rooftrace.repro.program import Option
 
 if TYPE_CHECKING:
@@ -227,7 +226,6 @@ def _epilogue(program: Program) -> Option | None:
     return _option("torch.addmm", "addmm", lines)
 
 
-_TENSOR: Final = re.compile(r"\bT\b")
 _UNARY: Final = ("sqrt", "neg", "abs", "exp", "reciprocal", "sign")
 _FOREACH: Final = frozenset(
     name + end
@@ -262,8 +260,10 @@ def _foreach(program: Program) -> Option | None:
         at, step = mine[0]
         if len({_scalars(other, program.numbers[number]) for number, other in mine}) > 1:
             return None
-        definition = _TENSOR.sub("L", program.bindings[at].partition("call(")[2])
-        definitions.append(f"all_{first} = foreach({definition}")
+        definition = _multi(step, program.numbers[at])
+        if definition is None:
+            return None
+        definitions.append(f"all_{first} = {definition}")
         lists = []
         for argument, _ in enumerate(step.arguments):
             if step.arguments[argument].kind == "tensors":
@@ -287,6 +287,15 @@ def _foreach(program: Program) -> Option | None:
     return _option("torch._foreach_* ops", "multi_tensor", lines)
 
 
+def _multi(step: ChainStep, numbers: tuple[str, ...]) -> str | None:
+    """The call of the multi-tensor op: with a number to add, it takes no factor of it (PyTorch: _foreach_add)."""
+    shown = ["L" if place == "T" else place for place in places(step, numbers)]
+    scaled = op_name(step).strip("_") in ("add", "sub") and len(shown) == 3 and shown[1] != "L"
+    if scaled and shown.pop() != "1":
+        return None
+    return f'foreach("{op_name(step)}", {", ".join(shown)})'
+
+
 def _of_all(program: Program, tensor: ChainTensor, place: dict[int, tuple[int, int]]) -> str:
     if tensor.step is None or tensor.step not in place:
         return program.value(tensor)
@@ -303,23 +312,26 @@ def _fused_adam(program: Program) -> Option | None:
     chain = program.chain
     if chain.pattern != "adam_loop":
         return None
-    updated = [
-        _source(chain, step.arguments[0].tensors[0]) for _, step in _calls(chain) if step.word == "addcdiv"
-    ]
-    order = list(
-        dict.fromkeys(
-            t.number for step in chain.steps for a in step.arguments for t in a.tensors if t.step is None
-        )
-    )
-    parameters = [str(order.index(tensor.number)) for tensor in updated if tensor is not None]
+    order = list(outside_tensors(chain))
+    parameters = [str(order.index(number)) for number in _parameters(chain)]
     if not parameters:
         return None
     name = "torch.optim.AdamW(fused=True), a step"
-    places = ", ".join(parameters)
-    text = (
-        f'option("{name}", lambda optimizer: optimizer.step(), prepare=fused_adam({places}), compared=False)'
-    )
+    positions = ", ".join(parameters)
+    text = f'option("{name}", lambda optimizer: optimizer.step(), prepare=fused_adam({positions}), compared=False)'
     return Option(name=name, lines=(), text=text)
+
+
+def _parameters(chain: Chain) -> list[int]:
+    """For each repetition a tensor from outside of the shape that is updated: shapes cannot tell it from its gradient."""
+    steps = [step for _, step in _calls(chain)]
+    found = []
+    for low in range(0, len(steps), chain.period):
+        mine = steps[low : low + chain.period]
+        shapes = [step.arguments[0].tensors[0].shape for step in mine if step.word == "addcdiv"]
+        read = [tensor for step in mine for argument in step.arguments for tensor in argument.tensors]
+        found += [tensor.number for tensor in read if tensor.step is None and tensor.shape in shapes][:1]
+    return found
 
 
 def _option(name: str, function: str, lines: tuple[str, ...]) -> Option:
