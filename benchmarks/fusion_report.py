@@ -168,7 +168,7 @@ def _troubles(one: Score) -> list[str]:
 
 
 def cost_lines(path: Path, repetitions: Sequence[int] = (1, 5, 10)) -> list[str]:
-    """Time of fusion, of everything that `analyze` does before it, and their ratio, for repeated traces."""
+    """CPU time of fusion, of everything that `analyze` does before it, and their ratio, for repeated traces."""
     lines = [f"{path.name}", f"{'repeated':>8} {'activities':>10} {'rest s':>8} {'fusion s':>9} {'fusion / rest':>14}"]
     with tempfile.TemporaryDirectory() as folder:
         for times in repetitions:
@@ -182,11 +182,11 @@ def cost_lines(path: Path, repetitions: Sequence[int] = (1, 5, 10)) -> list[str]
 
 
 def _cost_of(path: Path, times: int) -> str:
-    began = time.perf_counter()
+    began = time.process_time()
     workload = prepare_workload(load(path)[0], AnalyzeOptions()).workload
-    prepared = time.perf_counter()
+    prepared = time.process_time()
     analyzer.analyze(workload)
-    done = time.perf_counter()
+    done = time.process_time()
     rest, fusion = prepared - began, done - prepared
     return f"{times:>8} {workload.activities.row.size:>10} {rest:>8.2f} {fusion:>9.2f} {100 * fusion / rest:>12.1f} %"
 

@@ -49,14 +49,19 @@ class Call:
 
 
 def trace_of(
-    calls: Sequence[Call], *, steps: int = 1, gap: float = 0.0, scale: Sequence[float] = ()
+    calls: Sequence[Call],
+    *,
+    steps: int = 1,
+    gap: float = 0.0,
+    scale: Sequence[float] = (),
+    gpu: str | None = None,
 ) -> TraceBuilder:
     """A trace: calls one after the other on the host, all before the GPU begins; kernels back to back after a gap.
 
     ``scale`` is a factor on the kernels' times for each step.
     """
     builder = TraceBuilder()
-    builder.device()
+    builder.device(gpu)
     host = 0.0
     work: list[tuple[str, float, int, int, int]] = []
     for step in range(steps):

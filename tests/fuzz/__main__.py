@@ -13,12 +13,24 @@ import random
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.fuzz.mutate import mutated
-from tests.fuzz.seeds import seeds
-from tests.fuzz.target import TOO_SLOW, try_content
+try:
+    import atheris
+except ImportError:
+    atheris = None
+
+# What coverage counts must be told when it is imported.
+_instrumented: Any = atheris.instrument_imports(include=["rooftrace"]) if atheris else nullcontext()
+with _instrumented:
+    from tests.fuzz.mutate import mutated
+    from tests.fuzz.seeds import seeds
+    from tests.fuzz.target import TOO_SLOW, try_content
+
+    if atheris:  # what the stages import when they are called
+        try_content(seeds()["training"])
 
 if TYPE_CHECKING:
     from tests.fuzz.target import Finding
@@ -51,13 +63,16 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="how long (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="first seed of the random source (default 0)")
     parser.add_argument("--no-report", action="store_true", help="stop before the report is rendered")
+    parser.add_argument(
+        "--no-coverage", action="store_true", help="choose at random even where atheris is there"
+    )
     parser.add_argument("--only", help="start from this seed file alone", choices=sorted(seeds()))
     parser.add_argument(
         "--keep", type=Path, default=Path(tempfile.gettempdir()) / "rooftrace-fuzz", metavar="FOLDER"
     )
     options = parser.parse_args()
     findings = Findings(options.keep)
-    if _has_atheris():
+    if atheris and not options.no_coverage:
         return _coverage_guided(options, findings)
     count = _random(options, findings)
     print(f"{count} inputs, {len(findings.counts)} findings", *sorted(findings.counts.items()), sep="\n  ")
@@ -80,31 +95,22 @@ def _random(options: argparse.Namespace, findings: Findings) -> int:
     return number - options.seed
 
 
-def _has_atheris() -> bool:
-    try:
-        import atheris  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def _coverage_guided(options: argparse.Namespace, findings: Findings) -> int:
     """Coverage tells which bytes to go on from: they are the content itself, or choose the mutations of a seed."""
-    import atheris
+    names = [options.only] if options.only else sorted(seeds())
 
     def one(data: bytes) -> None:
         content = data
         if data[:1] < b"\x80":
             choose = random.Random(data)  # noqa: S311 - not for secrets
-            content = mutated(seeds()[choose.choice(sorted(seeds()))], choose)
+            content = mutated(seeds()[choose.choice(names)], choose)
         finding = try_content(content, report=not options.no_report)
         if finding is not None:
             findings.add(finding, content, "atheris")
 
-    atheris.instrument_all()
     seconds = max(1, int(60 * options.minutes))
     atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-rss_limit_mb=4096"], one)
-    atheris.Fuzz()
+    atheris.Fuzz()  # ends the process: an exception of a finding would stop it, so none is raised
     return 1 if findings.counts else 0
 
 

@@ -95,7 +95,8 @@ def test_a_finding_that_is_not_there_is_named_with_the_nearest(folder):
         call(folder, "gemm.F2")
 
     assert str(raised.value) == (
-        "error: unknown finding: `gemm.F2`\n\nhint: Did you mean `gemm.F1`? Known: elementwise.F1, elementwise.F2, gemm.F1"
+        "error: unknown finding: `gemm.F2`\n\n"
+        "hint: Did you mean `gemm.F1`? Known: elementwise.F1, elementwise.F2, gemm.F1"
     )
 
 

@@ -302,7 +302,7 @@ def options(trace: Path, out: Path | None, **chosen: object) -> Namespace:
     return Namespace(
         trace=str(trace),
         output=None if out is None else str(out),
-        **({"steps": None, "window": None, "no_python": False} | chosen),
+        **({"steps": None, "window": None, "no_python": False, "json": False} | chosen),
     )
 
 
@@ -315,6 +315,14 @@ def test_the_command_prints_the_path_and_tells_how_much_was_kept(tmp_path, capsy
     assert printed.out == f"{out}\n"
     # the name of the process, k0 and k1, an op, a call and the arrows of both kernels
     assert printed.err == "wrote small.json.gz: 9 of 25 events\n"
+
+
+def test_the_command_prints_json_when_asked(tmp_path, capsys) -> None:
+    out = tmp_path / "small.json"
+
+    run(options(steps().write(tmp_path / "whole.json"), out, steps="1", json=True))
+
+    assert json.loads(capsys.readouterr().out) == {"path": str(out), "kept": 9, "events": 25}
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ def _default_run(base: Path, target: Path) -> Path:
 def _summary(result: CompareFile) -> str:
     base, target = result.base.compared_ns, result.target.compared_ns
     first = result.findings[0] if result.findings else None
-    top = f"; first: {first.cause.replace('_', ' ')}, {first.subject}" if first else ""
+    named = "" if first is None or first.subject == first.cause else f", {first.subject}"
+    top = f"; first: {first.cause.replace('_', ' ')}{named}" if first else ""
     aligned = min(result.alignment.base_pct, result.alignment.target_pct)
     return (
         f"wrote comparison: {format_ns(base)} to {format_ns(target)} ({change_pct(result):+.2f} %), "

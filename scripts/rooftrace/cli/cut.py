@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooftrace.cli.output import put, say
+from rooftrace.cli.output import put, put_json, say
 from rooftrace.errors import UsageError
 from rooftrace.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_count
 
@@ -28,7 +28,10 @@ def run(options: argparse.Namespace) -> int:
     choice = Choice(steps=options.steps, window=window(options.window), python=not options.no_python)
     written = cut(Path(options.trace), Path(options.output), choice)
     say(f"wrote {written.path.name}: {format_count(written.kept)} of {format_count(written.events)} events")
-    put(str(written.path))
+    if options.json:
+        put_json({"path": str(written.path), "kept": written.kept, "events": written.events})
+    else:
+        put(str(written.path))
     return 0
 
 

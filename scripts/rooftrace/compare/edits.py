@@ -31,9 +31,12 @@ class Fix:
     can_replay: bool = True
 
 
-def fix_of(rows: Sequence[tuple[Row, str]], slower: Measured, *, is_target: bool) -> Fix:
-    """The change that brings rows (with their causes) to the other side's time; ``slower`` is the side changed."""
-    parts = [_fix_row(row, cause, slower, is_target=is_target) for row, cause in rows]
+def fix_of(rows: Sequence[tuple[Row, str]], slower: Measured, *, is_target: bool, same_gpu: bool) -> Fix:
+    """The change that brings rows (with their causes) to the other side's time; ``slower`` is the side changed.
+
+    On the same GPU the other side shows what can be reached; on another one the floor of the slower side's GPU holds.
+    """
+    parts = [_fix_row(row, cause, slower, (is_target, same_gpu)) for row, cause in rows]
     return Fix(
         edit=_joined([part.edit for part in parts]),
         at_floor=any(part.at_floor for part in parts),
@@ -41,22 +44,25 @@ def fix_of(rows: Sequence[tuple[Row, str]], slower: Measured, *, is_target: bool
     )
 
 
-def _fix_row(row: Row, cause: str, slower: Measured, *, is_target: bool) -> Fix:
+def _fix_row(row: Row, cause: str, slower: Measured, where: tuple[bool, bool]) -> Fix:
+    is_target, same_gpu = where
     mine, other = (row.target, row.base) if is_target else (row.base, row.target)
     if row.idle is not None:
-        return _fix_idle(slower.side, row.idle, mine, _excess_share(mine, other))
+        return _fix_idle(slower.side, row.idle, mine, _excess_share(mine.ns, other.ns))
     if row.kind == "left_out":
         return Fix(edit=Edit(), can_replay=False)
     if not other.calls:
         return Fix(edit=Edit(removed=np.sort(mine.activities), host=_calls_gone(slower, mine)))
     if cause == "lost_overlap":
-        return _fix_shares(slower, mine, other)
-    return _fix_durations(slower, mine, other)
+        return _fix_evenly(slower, mine, slower.shares, _excess_share(mine.ns, other.ns))
+    if row.kind == "block":
+        return _fix_evenly(slower, mine, slower.side.activities.dur, _excess_share(mine.raw_ns, other.raw_ns))
+    return _fix_durations(slower, mine, other, same_gpu=same_gpu)
 
 
-def _excess_share(mine: Half, other: Half) -> float:
-    """The share of idle time that the other side does not have."""
-    return max(0.0, 1.0 - other.ns / mine.ns) if mine.ns else 0.0
+def _excess_share(mine: int, other: int) -> float:
+    """The share of a time that the other side does not take."""
+    return max(0.0, 1.0 - other / mine) if mine else 0.0
 
 
 def _fix_idle(side: Side, cause: Cause, mine: Half, share: float) -> Fix:
@@ -90,15 +96,14 @@ def _calls_gone(slower: Measured, mine: Half) -> tuple[HostCut, ...]:
     return tuple(cuts)
 
 
-def _fix_shares(slower: Measured, mine: Half, other: Half) -> Fix:
-    """The part of the timeline that the same work takes more, out of its activities."""
-    shares = slower.shares[mine.activities]
-    gone = max(0.0, 1.0 - other.ns / mine.ns) if mine.ns else 0.0
-    saved = np.minimum(np.rint(shares * gone), slower.side.activities.dur[mine.activities]).astype(np.int64)
+def _fix_evenly(slower: Measured, mine: Half, times: NDArray[np.int64], share: float) -> Fix:
+    """The same share of what each activity takes."""
+    dur = slower.side.activities.dur[mine.activities]
+    saved = np.minimum(np.rint(times[mine.activities] * share).astype(np.int64), dur)
     return Fix(edit=_saving(mine.activities, saved))
 
 
-def _fix_durations(slower: Measured, mine: Half, other: Half) -> Fix:
+def _fix_durations(slower: Measured, mine: Half, other: Half, *, same_gpu: bool) -> Fix:
     """Each call as long as the other side's, but not below what this GPU needs for it at least."""
     side = slower.side
     per_call = other.raw_ns / max(
@@ -112,7 +117,7 @@ def _fix_durations(slower: Measured, mine: Half, other: Half) -> Fix:
     firsts = np.r_[0, np.cumsum(sizes)[:-1]]
     total = np.add.reduceat(dur, firsts)
     groups = slower.slots.calls.group[mine.call_numbers]
-    floor = np.where(groups >= 0, floors[groups], 0)
+    floor = np.where((groups >= 0) & (not same_gpu), floors[groups], 0)
     least = np.maximum(per_call, floor)
     at_floor = bool((floor > per_call).any())
     share = np.clip(1.0 - least / np.maximum(total, 1.0), 0.0, 1.0)

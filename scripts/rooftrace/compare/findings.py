@@ -82,7 +82,8 @@ def find(rows: Sequence[Row], causes: Sequence[str], base: Measured, target: Mea
         for item in [_found(key, numbers, rows, spans[key[0]])]
         if item.score.high >= LEAST_PCT and item.beyond_noise is not False
     ]
-    replays = {False: _Replayed(base), True: _Replayed(target)}
+    same_gpu = base.side.platform == target.side.platform
+    replays = {worse: _Replayed(side, same_gpu=same_gpu) for worse, side in ((False, base), (True, target))}
     found = [item for item in found if not _is_consequence(item, rows, replays)]
     for worse, replayed in replays.items():
         _replay([item for item in found if item.is_regression == worse], rows, replayed, is_target=worse)
@@ -111,8 +112,8 @@ def _found(key: tuple[bool, str, str], numbers: list[int], rows: Sequence[Row], 
 class _Replayed:
     """A side and its replay, made when first asked for."""
 
-    def __init__(self, measured: Measured) -> None:
-        self.measured = measured
+    def __init__(self, measured: Measured, *, same_gpu: bool) -> None:
+        self.measured, self.same_gpu = measured, same_gpu
 
     @cached_property
     def replay(self) -> Replay:
@@ -208,7 +209,12 @@ def _replay(found: list[Found], rows: Sequence[Row], slower: _Replayed, *, is_ta
         return
     measured = slower.measured
     fixes = [
-        fix_of([(rows[at], item.cause) for at in item.numbers], measured, is_target=is_target)
+        fix_of(
+            [(rows[at], item.cause) for at in item.numbers],
+            measured,
+            is_target=is_target,
+            same_gpu=slower.same_gpu,
+        )
         for item in found
     ]
     scenarios: list[Scenario] = [((fix.edit, closure),) for fix in fixes for closure in CLOSURES]

@@ -68,6 +68,8 @@ def category_of(row: Row) -> str:
     if row.kind in ("idle", "left_out"):
         return row.path[0]
     leaf = row.target.leaf or row.base.leaf
+    if row.kind == "block":  # what several calls make up is best told by the side that needs fewer
+        leaf = min((row.target, row.base), key=lambda half: sum(len(one.kernels) for one in half.leaves)).leaf
     return leaf.category if leaf is not None else "generic"
 
 

@@ -323,7 +323,7 @@ def _fused_adam(program: Program) -> Option | None:
 
 
 def _parameters(chain: Chain) -> list[int]:
-    """For each repetition a tensor from outside of the shape that is updated: shapes cannot tell it from its gradient."""
+    """For each repetition a tensor of the shape that is updated: parameter or gradient, shapes cannot tell."""
     steps = [step for _, step in _calls(chain)]
     found = []
     for low in range(0, len(steps), chain.period):

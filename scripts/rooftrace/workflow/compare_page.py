@@ -120,8 +120,9 @@ def _by_part(result: CompareFile) -> list[list[Cell]]:
     """T1: both sides by category, most difference first, then the whole."""
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in result.rows:
-        sums[row.category][0] += row.base_ns
-        sums[row.category][1] += row.target_ns
+        name = f"idle: {row.path[1]}" if row.kind == "idle" else row.category
+        sums[name][0] += row.base_ns
+        sums[name][1] += row.target_ns
     ordered = sorted(sums.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))
     rows = [_part_row(name, ours, theirs, result) for name, (ours, theirs) in ordered]
     return [*rows, _part_row("whole span", result.base.span_ns, result.target.span_ns, result)]

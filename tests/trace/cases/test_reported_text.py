@@ -121,11 +121,6 @@ def test_a12_a_top_level_array_of_the_legacy_profiler_is_analysed_as_cpu_only() 
     assert "no_gpu_events" in outcome.codes
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="events of the legacy profiler have no category and stay of kind OTHER; trace/columns.py (or load.py) "
-    "could take those of the process `CPU functions` for ops and those of `CUDA functions` for kernels",
-)
 def test_a12_the_ops_of_the_legacy_profiler_are_ops() -> None:
     event = {"ph": "X", "name": "aten::mm", "ts": 10, "dur": 5, "tid": 1, "pid": "CPU functions", "args": {}}
 

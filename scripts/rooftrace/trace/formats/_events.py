@@ -93,10 +93,12 @@ def _given(args: dict[str, Any]) -> dict[str, Any]:
 
 def whole(value: object) -> int | None:
     """A whole number of 64 bits from whatever stands in a field, text included; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if type(value) is int:  # nearly always
+        return value if -_LARGEST <= value < _LARGEST else None
+    if isinstance(value, bool) or not isinstance(value, (float, str)):
         return None
     try:
-        number = int(value.strip(), 0) if isinstance(value, str) else int(value)
+        number = int(value, 0) if isinstance(value, str) else int(value)
     except (ValueError, OverflowError):
         return _whole_of_padded(value)
     return number if -_LARGEST <= number < _LARGEST else None
