@@ -30,6 +30,7 @@ class Node:
     after: Emit | None
     parameters: tuple[Tensor, ...]
     scope: str
+    tag: str = ""
 
 
 @dataclass
@@ -59,6 +60,7 @@ class Tape:
                 after=after,
                 parameters=parameters,
                 scope=f"{b.draws.scope}/grad",
+                tag=b.tag,
             )
         )
         self.next_number += 1
@@ -69,7 +71,8 @@ def run_backward(b: ThreadBuilder, tape: Tape, baton: str, wake_ns: int) -> None
     b.instructions.append(Await(baton=f"{baton}/start", wake_ns=wake_ns))
     for node in sorted(tape.nodes, key=lambda node: -node.sequence):
         outer, b.draws.scope = b.draws.scope, node.scope
-        _evaluate(b, node)
+        with b.tagged(node.tag):
+            _evaluate(b, node)
         for parameter in node.parameters:
             _accumulate(b, parameter)
         b.draws.scope = outer

@@ -41,13 +41,18 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """One thing a stream executes; ``gap_ns`` is the least time after its predecessor on the stream."""
+    """One thing a stream executes; ``gap_ns`` is the least time after its predecessor on the stream.
+
+    No trace shows ``tag``, what it is there for, and ``floor_ns``, the least time that its work can take (0: not known).
+    """
 
     kind: ActivityKind
     name: str
     duration_ns: int
     gap_ns: int = 0
     args: Args = field(default_factory=dict)
+    tag: str = ""
+    floor_ns: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +203,7 @@ class Executed:
     stream_ready_ns: int
     event_ready_ns: int
     args: Args
+    tag: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -173,6 +173,7 @@ class ThreadBuilder:
         self.name = name
         self.stream = stream
         self.step = 0
+        self.tag = ""
         self.instructions: list[Instruction] = []
         self.gemms: list[Gemm] = []
 
@@ -187,6 +188,13 @@ class ThreadBuilder:
         self.draws.scope = f"{outer}/{name}"
         yield
         self.draws.scope = outer
+
+    @contextmanager
+    def tagged(self, tag: str) -> Iterator[None]:
+        """What is launched inside is there for ``tag``."""
+        outer, self.tag = self.tag, tag
+        yield
+        self.tag = outer
 
     @contextmanager
     def span(self, kind: SpanKind, name: str, args: Args | None = None, share: float = 1.0) -> Iterator[None]:
@@ -247,6 +255,8 @@ class ThreadBuilder:
             duration_ns=self.duration_ns(kernel),
             gap_ns=self.draws.at(self.gpu.queued_gap, "gap"),
             args=args,
+            tag=self.tag,
+            floor_ns=self.floor_ns(kernel),
         )
         self._put(kernel.call, activity)
 
@@ -263,6 +273,7 @@ class ThreadBuilder:
             duration_ns=self.gpu.least_kernel_ns + round(size / self.gpu.pcie_bytes_per_s * 1e9),
             gap_ns=self.draws.at(self.gpu.queued_gap, "gap"),
             args={"bytes": size},
+            tag=self.tag,
         )
         self._put("memcpy_blocking" if is_blocking else "memcpy", activity, is_blocking=is_blocking)
 
@@ -288,6 +299,11 @@ class ThreadBuilder:
         drawn = EFFICIENCY_LOW + EFFICIENCY_SPAN * self.draws.fixed(shape)
         typical = max(float(self.gpu.least_kernel_ns), best / (kernel.efficiency or drawn))
         return round(typical * self.draws.at(self.gpu.jitter_ppm, "jitter") / 1e6)
+
+    def floor_ns(self, kernel: Kernel) -> int:
+        """Roofline time, never below the GPU's shortest kernel."""
+        best = roofline_ns(self.gpu, flops=kernel.flops, bytes_moved=kernel.bytes_moved, precision=kernel.precision)
+        return max(self.gpu.least_kernel_ns, round(best))
 
     def _put(self, call: str, activity: Activity, *, is_blocking: bool = False) -> None:
         self.work(self.draws.at(self.gpu.view_op, "set up") + SET_UP_NS)

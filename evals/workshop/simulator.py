@@ -217,6 +217,7 @@ class _Machine:
                     stream_ready_ns=stream_ready,
                     event_ready_ns=stream.event_floor_ns,
                     args=activity.args,
+                    tag=activity.tag,
                 )
             )
             stream.end_ns = start + activity.duration_ns

@@ -73,9 +73,7 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
     run = inputs_of(workload)
     result = find_candidates(run)
     host = HostCalls(run, result.calls)
-    rated = [
-        _rated(workload, run, result, (group, host.cuts(group))) for group in _findings(result.candidates)
-    ]
+    rated = [_rated(workload, run, result, (group, host.cuts(group))) for group in _findings(result.candidates)]
     rated.sort(key=lambda draft: (-draft.finding.score.mid, draft.finding.subject, int(draft.claims[0])))
     listed = [draft for draft in rated if _is_listed(workload, draft)]
     unrated = [_unrated(workload, run, result, group) for group in _findings(result.unrated)]
@@ -158,9 +156,7 @@ def _edit(
     cuts: Sequence[Cut],
 ) -> Edit:
     parts = [
-        kernel_edit(result.activities(c), workload.activities.dur, c.fused_ns)
-        for c in group
-        if c.estimate is not None
+        kernel_edit(result.activities(c), workload.activities.dur, c.fused_ns) for c in group if c.estimate is not None
     ]
     return Edit(
         activities=np.concatenate([shortened for shortened, _, _ in parts]),
@@ -170,9 +166,7 @@ def _edit(
     )
 
 
-def _unrated(
-    workload: Workload, run: FusionInputs, result: FusionResult, group: list[Candidate]
-) -> FusionDraft:
+def _unrated(workload: Workload, run: FusionInputs, result: FusionResult, group: list[Candidate]) -> FusionDraft:
     """Candidates whose fused time is not known: what they take is told, nothing is claimed."""
     evidence = _evidence(workload, run, result, group) | {"unmodelled": group[0].reason or ""}
     finding = _finding(evidence, group[0], Score(low=0, mid=0, high=0), "upper_bound")
@@ -250,7 +244,9 @@ def _evidence(
         "notes": "; ".join(notes),
         "confidence": describe.confidence(run, calls, top),
         "replacement": describe.replacements(
-            composition, workload.platform.vendor if workload.platform else ""
+            composition,
+            workload.platform.vendor if workload.platform else "",
+            [*(call.name for call in top.calls), *(candidate.scope for candidate in group)],
         ),
     }
 
@@ -263,16 +259,12 @@ def _machine(workload: Workload) -> dict[str, EvidenceValue]:
     }
 
 
-def _finding(
-    evidence: dict[str, EvidenceValue], top: Candidate, score: Score, kind: FindingKind
-) -> FindingEvidence:
+def _finding(evidence: dict[str, EvidenceValue], top: Candidate, score: Score, kind: FindingKind) -> FindingEvidence:
     name = top.composition.file.name if top.composition else f"a chain of kernels in {top.scope}"
     return _finding_of(evidence, name, score, kind)
 
 
-def _finding_of(
-    evidence: dict[str, EvidenceValue], subject: str, score: Score, kind: FindingKind
-) -> FindingEvidence:
+def _finding_of(evidence: dict[str, EvidenceValue], subject: str, score: Score, kind: FindingKind) -> FindingEvidence:
     """A finding whose id is still to be given."""
     known = {**evidence, "kind": kind, "category": "fusion", "analyzer": "fusion"}
     count = min(int(evidence["instances_count"]), _MAX_MEMBERS)

@@ -49,9 +49,7 @@ class Equivalence(Record):
     name: str = Field(min_length=1, description="The word for it.")
     why: str = Field(min_length=1, description="What these names have in common.")
     members: list[str] = Field(default_factory=list, description="Names as recorded.")
-    patterns: list[str] = Field(
-        default_factory=list, description="Regular expressions that find further ones."
-    )
+    patterns: list[str] = Field(default_factory=list, description="Regular expressions that find further ones.")
 
 
 class EquivalentsFile(Record):
@@ -93,9 +91,7 @@ class ComparedSide(Record):
 class RowSide(Record):
     """What a row is on one side; times over the compared steps."""
 
-    op: str | None = Field(
-        description="Op as recorded, several joined by ` + `; null for kernels outside any op."
-    )
+    op: str | None = Field(description="Op as recorded, several joined by ` + `; null for kernels outside any op.")
     shapes: str = Field(description="Input shapes as recorded; empty where they were not.")
     dtypes: str = Field(description="Input dtypes as recorded; empty where they were not.")
     calls: int = Field(ge=0, description="Calls of the op (gaps, for idle time).")
@@ -108,9 +104,7 @@ class RowSide(Record):
         description=f"Standard deviation over the steady steps (from the median absolute deviation), {_NS}; "
         "null below three steps."
     )
-    efficiency_pct: float | None = Field(
-        description="Floor over measured time on this side's own GPU, per cent."
-    )
+    efficiency_pct: float | None = Field(description="Floor over measured time on this side's own GPU, per cent.")
 
 
 class CompareRow(Record):
@@ -135,9 +129,7 @@ class CompareRow(Record):
     @model_validator(mode="after")
     def _is_a_difference(self) -> CompareRow:
         if self.delta_ns != self.target_ns - self.base_ns:
-            msg = (
-                f"{self.id}: delta_ns is {self.delta_ns}, target less base is {self.target_ns - self.base_ns}"
-            )
+            msg = f"{self.id}: delta_ns is {self.delta_ns}, target less base is {self.target_ns - self.base_ns}"
             raise ValueError(msg)
         return self
 
@@ -146,9 +138,7 @@ class CompareFinding(FindingEvidence):
     """Rows that changed for one reason; its score is what reaching the other side would save in the slower run."""
 
     rank: int = Field(ge=1, description="Place in the list: regressions, then improvements.")
-    direction: Literal["regression", "improvement"] = Field(
-        description="`regression`: the target takes longer."
-    )
+    direction: Literal["regression", "improvement"] = Field(description="`regression`: the target takes longer.")
     cause: RowCause = Field(description="The cause that its rows share.")
     delta_ns: int = Field(description=f"Sum of its rows' differences, {_NS}.")
     beyond_noise: bool | None = Field(description="As for rows, of their sum.")
@@ -157,13 +147,9 @@ class CompareFinding(FindingEvidence):
 class Alignment(Record):
     """How the two runs were matched."""
 
-    level: Literal["modules", "ops", "kernels"] = Field(
-        description="The finest structure that both sides have."
-    )
+    level: Literal["modules", "ops", "kernels"] = Field(description="The finest structure that both sides have.")
     basis: Literal["steps", "span"] = Field(description="Whether steps or whole spans are compared.")
-    base_pct: float = Field(
-        ge=0, le=100, description="Share of the base's GPU time with a counterpart, per cent."
-    )
+    base_pct: float = Field(ge=0, le=100, description="Share of the base's GPU time with a counterpart, per cent.")
     target_pct: float = Field(ge=0, le=100, description="The same of the target.")
     block_pct: float = Field(ge=0, le=100, description="Of both, matched only as a block of several calls.")
     pace: float | None = Field(
@@ -176,9 +162,7 @@ class SanityNote(Record):
 
     code: str = Field(description="Stable code.")
     text: str = Field(description="One sentence with its numbers.")
-    severity: Literal["info", "limit", "severe"] = Field(
-        description="`limit` and `severe` lower the verdict."
-    )
+    severity: Literal["info", "limit", "severe"] = Field(description="`limit` and `severe` lower the verdict.")
 
 
 class Sanity(Record):
@@ -210,15 +194,9 @@ class CompareFile(Artifact):
     delta_ns: int = Field(description=f"Span of the target less that of the base, {_NS}.")
     alignment: Alignment = Field(description="How the two were matched.")
     sanity: Sanity = Field(description="Whether they can be compared.")
-    rows: list[CompareRow] = Field(
-        description="Most difference first; their `delta_ns` sum to `delta_ns` exactly."
-    )
-    findings: list[CompareFinding] = Field(
-        description="Regressions, then improvements, each most gain first."
-    )
-    gate: list[GateCheck] | None = Field(
-        description="Limits of `--fail-above`; null where none was asked for."
-    )
+    rows: list[CompareRow] = Field(description="Most difference first; their `delta_ns` sum to `delta_ns` exactly.")
+    findings: list[CompareFinding] = Field(description="Regressions, then improvements, each most gain first.")
+    gate: list[GateCheck] | None = Field(description="Limits of `--fail-above`; null where none was asked for.")
 
     @model_validator(mode="after")
     def _conserves_time(self) -> CompareFile:

@@ -14,6 +14,10 @@ class Replacement(Record):
 
     name: str = Field(min_length=1, description="API, op or setting, as its documentation spells it.")
     vendor: Literal["nvidia", "amd", "any"] = Field(default="any", description="GPUs it runs on.")
+    fits: list[str] = Field(
+        default_factory=list,
+        description="Offered only where an op or module of the chain has one of these in its name, in small letters.",
+    )
 
 
 class Operands(Record):

@@ -80,10 +80,18 @@ def kernel_chain(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
     for member in candidate.members:
         call = int(candidate.first[0]) + member
         names += [
-            run.activities.infos[code].short[:_MOST_LETTERS]
+            _cut(run.activities.infos[code].short)
             for code in run.activities.name[calls.activities_of(call, call)].tolist()
         ]
     return chain(names)
+
+
+def _cut(name: str) -> str:
+    """A kernel's name without what makes it long: its template arguments, or what exceeds the limit."""
+    if len(name) <= _MOST_LETTERS:
+        return name
+    head = name.partition("<")[0]
+    return f"{head}<…>" if head != name and len(head) < _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
 
 
 def shapes(candidate: Candidate) -> str:
@@ -118,9 +126,15 @@ def confidence(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
     return "high" if any(composition.names_it(name) for name in names) else "medium"
 
 
-def replacements(composition: Composition | None, vendor: str) -> str:
-    """What does the same at once, on a GPU of this vendor."""
+def replacements(composition: Composition | None, vendor: str, names: Sequence[str] = ()) -> str:
+    """What does the same at once, on a GPU of this vendor, for calls and modules of these names."""
     if composition is None:
         return "torch.compile"
-    fitting = [r.name for r in composition.file.replacements if r.vendor in ("any", vendor) or not vendor]
-    return ", ".join(fitting[:_MOST_REPLACEMENTS])
+    words = " ".join(names).lower()
+    fitting = [
+        item.name
+        for item in composition.file.replacements
+        if (item.vendor in ("any", vendor) or not vendor)
+        and (not item.fits or any(part in words for part in item.fits))
+    ]
+    return ", ".join(fitting[:_MOST_REPLACEMENTS]) or "torch.compile"
