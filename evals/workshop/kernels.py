@@ -49,6 +49,9 @@ ROW_KERNELS = {
         f"cunn_SoftMaxBackward<8, {BF16}, float, {BF16}, {ANON}::LogSoftMaxBackwardEpilogue>"
         f"({POINTER}, {CONST}, {CONST}, long)"
     ),
+    "softmax": (
+        f"cunn_SoftMaxForward<8, {BF16}, float, {BF16}, {ANON}::SoftMaxForwardEpilogue>({POINTER}, {CONST}, int)"
+    ),
     "nll_loss": (
         f"nll_loss_forward_reduce_cuda_kernel_2d<{BF16}, float, long>"
         f"({POINTER}, {POINTER}, {CONST}, long const*, {CONST}, bool, long, long, long, long)"
@@ -95,9 +98,20 @@ FUNCTORS = {
         "GeluBackwardCUDAKernelImpl", 4, f"{BF16}, {BF16}", "at::TensorIteratorBase&, at::native::GeluType"
     ),
     "fill": f"at::native::FillFunctor<{BF16}>",
+    "mul number": f"at::native::AUnaryFunctor<{BF16}, {BF16}, {BF16}, {INTERNAL}::MulFunctor<float> >",
+    "add number": f"at::native::CUDAFunctorOnSelf_add<{BF16}>",
+    "neg": _lambda("neg_kernel_cuda", 4, BF16),
+    "silu": _lambda("(anonymous namespace)::silu_kernel", 4, BF16),
+    "tanh": _lambda("tanh_kernel_cuda", 4, BF16),
+    "relu": _lambda("(anonymous namespace)::launch_clamp_scalar", 4, BF16),
+    "pow number": f"{ANON}::pow_tensor_scalar_kernel_impl<{BF16}, {BF16}>::{{lambda({BF16})#1}}",
+    "lerp": _lambda("(anonymous namespace)::lerp_scalar_kernel", 4, f"{BF16}, {BF16}"),
+    "addcmul": _lambda("addcmul_cuda_kernel", 4, f"{BF16}, {BF16}, {BF16}"),
+    "addcdiv": _lambda("addcdiv_cuda_kernel", 4, f"{BF16}, {BF16}, {BF16}"),
+    "sqrt": _lambda("sqrt_kernel_cuda", 4, BF16),
     "to bf16": "at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}",
 }
-FLOPS_AN_ELEMENT = {"gelu": 8, "gelu backward": 20, "rsqrt": 2, "fill": 0, "to bf16": 0}
+FLOPS_AN_ELEMENT = {"silu": 7, "tanh": 8, "gelu": 8, "gelu backward": 20, "rsqrt": 2, "fill": 0, "to bf16": 0}
 
 
 def elementwise(functor: str, output: Tensor, *inputs: Tensor) -> Kernel:

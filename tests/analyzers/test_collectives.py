@@ -60,9 +60,7 @@ def test_the_kind_of_a_collective_is_told_by_the_words_of_its_name(name, kind):
 
 def test_the_kernels_own_record_tells_kind_group_and_bytes():
     builder = TraceBuilder()
-    builder.kernel(
-        GENERIC, ts=0, dur=10, **collective("_allgather_base", 100, 800, dtype="BFloat16", ranks=EIGHT)
-    )
+    builder.kernel(GENERIC, ts=0, dur=10, **collective("_allgather_base", 100, 800, dtype="BFloat16", ranks=EIGHT))
 
     assert messages_of(builder) == [
         Message(
@@ -138,12 +136,8 @@ def test_shapes_and_the_group_size_are_read_from_older_records():
             id="the larger side",
         ),
         pytest.param("c10d::allreduce_", tensors((10,), (99,)), "all_reduce", 40, id="the first, in place"),
-        pytest.param(
-            "nccl:allreduce_coalesced", tensors((10,), (20,)), "all_reduce", 120, id="all of one call"
-        ),
-        pytest.param(
-            "nccl:_all_gather_base", tensors((5,)), "all_gather", -1, id="a part of an unknown number"
-        ),
+        pytest.param("nccl:allreduce_coalesced", tensors((10,), (20,)), "all_reduce", 120, id="all of one call"),
+        pytest.param("nccl:_all_gather_base", tensors((5,)), "all_gather", -1, id="a part of an unknown number"),
         pytest.param("vllm::all_reduce", tensors((2, 8)), "all_reduce", 64, id="an engine's op"),
         pytest.param("aten::mm", tensors((2, 8)), "unknown", -1, id="an op that does not communicate"),
     ],
@@ -389,9 +383,7 @@ def test_small_collectives_that_nothing_uses_in_between_are_a_batch():
 
 def test_the_saving_counts_the_best_bandwidth_of_the_group_and_no_waiting():
     builder = small(4)
-    builder.kernel(
-        GENERIC, ts=1000, dur=40, stream=20, **collective("allreduce", 1_000_000)
-    )  # 4 MB in 40 µs: 100 GB/s
+    builder.kernel(GENERIC, ts=1000, dur=40, stream=20, **collective("allreduce", 1_000_000))  # 4 MB in 40 µs: 100 GB/s
     builder.kernel(GENERIC, ts=1100, dur=500, stream=20, **collective("allreduce", 1000))  # waits for a peer
     found, (batch,) = batches_of(builder)
 
@@ -464,9 +456,7 @@ def test_a_larger_message_that_was_faster_shows_that_a_smaller_one_waited():
     ("first", "second"),
     [
         pytest.param(collective("allreduce", 1000), collective("broadcast", 1000), id="of another kind"),
-        pytest.param(
-            collective("allreduce", 1000), collective("allreduce", 1000, group="1"), id="of another group"
-        ),
+        pytest.param(collective("allreduce", 1000), collective("allreduce", 1000, group="1"), id="of another group"),
         pytest.param(collective("allreduce", 1000), collective("allreduce", 1 << 18), id="of 1 MiB"),
         pytest.param(collective("barrier", 1), collective("barrier", 1), id="barriers"),
         pytest.param(collective("send", 9), collective("send", 9), id="to single ranks"),
@@ -483,9 +473,7 @@ def test_collectives_that_cannot_be_one_are_no_batch(first, second):
 
 def test_batches_that_save_enough_are_a_finding():
     builder = small(50, gap=1)
-    builder.kernel(
-        GENERIC, ts=1200, dur=30, stream=20, **collective("allreduce", 1_500_000)
-    )  # 6 MB: 200 GB/s
+    builder.kernel(GENERIC, ts=1200, dur=30, stream=20, **collective("allreduce", 1_500_000))  # 6 MB: 200 GB/s
     drafts = {draft.finding.evidence["aspect"]: draft for draft in drafts_of(builder)}
     draft = drafts["small_collectives"]
     evidence = draft.finding.evidence

@@ -50,9 +50,7 @@ COPY = {
     "link_pct": 80.0,
 }
 REPEATED = {"aspect": "repeated_transfers", "category": "copy", "kind": "upper_bound", "top_copy_frame": ""}
-DDP = {
-    "comm_calls": "c10d::allreduce_ < autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
-}
+DDP = {"comm_calls": "c10d::allreduce_ < autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"}
 BACK = {"direction": "DtoH", "top_copy": "Memcpy DtoH (Device -> Pinned)", "htod_ms": 0.0, "dtoh_ms": 1.0}
 ON_GPU = {
     "direction": "DtoD",
@@ -140,9 +138,7 @@ def test_a_pattern_fires_on_its_evidence_and_not_beside_it(pattern, known, fires
 
 
 def test_every_pattern_has_such_a_case_but_the_default():
-    assert {pattern.id for pattern in load_patterns("multi_kernel")} == {case[0] for case in CASES} | {
-        "default"
-    }
+    assert {pattern.id for pattern in load_patterns("multi_kernel")} == {case[0] for case in CASES} | {"default"}
 
 
 @pytest.mark.parametrize(
@@ -151,12 +147,8 @@ def test_every_pattern_has_such_a_case_but_the_default():
         pytest.param(COMM, {}, "exposed_communication", id="half hidden"),
         pytest.param(COMM, {"overlap_pct": 0.0}, "no_overlap", id="not hidden"),
         pytest.param(COMM, {**DDP, "overlap_pct": 0.0}, "ddp_all_reduce", id="DDP"),
-        pytest.param(
-            COMM, {**DDP, "wait_estimate_pct": 70.0}, "waiting_for_peers", id="waiting before all else"
-        ),
-        pytest.param(
-            COMM, {**DDP, "peer_link_pct": 1.0}, "slow_link_nvidia", id="a slow link before the framework"
-        ),
+        pytest.param(COMM, {**DDP, "wait_estimate_pct": 70.0}, "waiting_for_peers", id="waiting before all else"),
+        pytest.param(COMM, {**DDP, "peer_link_pct": 1.0}, "slow_link_nvidia", id="a slow link before the framework"),
         pytest.param(COPY, PAGEABLE, "pageable_htod", id="pageable"),
         pytest.param(COPY, {**ON_GPU, "tiny_pct": 90.0}, "small_copies", id="small before where"),
         pytest.param(SMALL, DDP, "small_buckets", id="small buckets"),

@@ -38,9 +38,7 @@ def test_tensor_parallel_all_reduce_of_megatron():
     evidence = draft.finding.evidence
 
     # 81 of fp16 and 3 of fp32, 227,411 + 13,780 us, none under compute; compute alone: 131,516 us
-    assert collectives.exposed_by_kind(workload, collectives.find_collectives(workload)) == {
-        "all_reduce": 241_191_000
-    }
+    assert collectives.exposed_by_kind(workload, collectives.find_collectives(workload)) == {"all_reduce": 241_191_000}
     assert (evidence["comm_kernels_count"], evidence["overlap_pct"]) == (84, 0.0)
     assert draft.most_ns == 131_516_000
     assert evidence["top_message_bytes"] == 67_108_864  # 4 * 2048 * 4096 * 2
@@ -102,9 +100,7 @@ def test_gradients_of_ddp_with_recorded_sizes():
 
     assert (evidence["exposed_comm_ms"], evidence["total_comm_ms"]) == (39.414993, 46.762159)
     assert evidence["uncovered_compute_ms"] == 108.699398
-    assert (
-        evidence["moved_bytes"] == 306_684_384
-    )  # 12 * (2,049,000 + 2,431,040 + 6,563,840 + 6,637,568 + 7,875,584)
+    assert evidence["moved_bytes"] == 306_684_384  # 12 * (2,049,000 + 2,431,040 + 6,563,840 + 6,637,568 + 7,875,584)
     assert evidence["bus_gbps"] == 6.56  # that in 46,762.159 us; the factor of two ranks is 1
     assert evidence["wait_estimate_ms"] == 13.270414  # excess over the fastest of five sizes of three each
     assert draft.finding.patterns[:2] == ["slow_link_nvidia", "ddp_all_reduce"]
@@ -144,9 +140,7 @@ def test_a_pageable_copy_against_the_link():
     assert draft.finding.patterns[0] == "pageable_htod"
 
 
-@pytest.mark.parametrize(
-    "name", ["nvidia/v100_ns_resolution", "h100/google_owlv2-large-patch14-ensemble__1016001"]
-)
+@pytest.mark.parametrize("name", ["nvidia/v100_ns_resolution", "h100/google_owlv2-large-patch14-ensemble__1016001"])
 def test_few_copies_and_no_exposed_communication_are_no_finding(name):
     # copies are exposed for 0.77 and 1.35 % of the span
     assert findings_of(workload_of(name)) == {}

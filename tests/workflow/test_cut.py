@@ -48,9 +48,7 @@ def steps() -> TraceBuilder:
     return trace
 
 
-def made(
-    tmp_path: Path, content: bytes, choice: Choice, name: str = "small.json"
-) -> tuple[Written, dict[str, Any]]:
+def made(tmp_path: Path, content: bytes, choice: Choice, name: str = "small.json") -> tuple[Written, dict[str, Any]]:
     path = tmp_path / "whole.json"
     path.write_bytes(content)
     written = cut(path, tmp_path / name, choice)
@@ -146,8 +144,7 @@ def test_without_frames_all_else_stays_as_it_was(tmp_path) -> None:
 def test_events_are_written_as_they_stand(tmp_path) -> None:
     """Numbers keep their digits, unknown fields and arguments stay."""
     text = (
-        b'{"ph":"X","cat":"kernel","name":"k\\u00e9","pid":0,"tid":7,"ts":10.100,"dur":1e1,'
-        b'"args":{"x":1.50},"q":[1]}'
+        b'{"ph":"X","cat":"kernel","name":"k\\u00e9","pid":0,"tid":7,"ts":10.100,"dur":1e1,"args":{"x":1.50},"q":[1]}'
     )
     path = tmp_path / "whole.json"
     path.write_bytes(b'{"traceEvents":[' + text + b"]}")
@@ -278,11 +275,7 @@ def test_other_formats_are_not_cut(tmp_path) -> None:
         json.dumps(
             {
                 "rocprofiler-sdk-tool": [
-                    {
-                        "buffer_records": {
-                            "hip_api": [{"start_timestamp": 1, "end_timestamp": 2, "operation": "hipX"}]
-                        }
-                    }
+                    {"buffer_records": {"hip_api": [{"start_timestamp": 1, "end_timestamp": 2, "operation": "hipX"}]}}
                 ]
             }
         ).encode()
@@ -357,9 +350,7 @@ def test_a_command_that_makes_no_sense_is_refused(tmp_path, chosen: dict[str, An
         ("0.000001s:1ms", (1_000, 1_000_000)),
     ],
 )
-def test_a_window_is_two_times_after_the_first_event(
-    text: str, expected: tuple[int | None, int | None]
-) -> None:
+def test_a_window_is_two_times_after_the_first_event(text: str, expected: tuple[int | None, int | None]) -> None:
     assert window(text) == expected
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.calltree import Work
+from rooftrace.calltree import Link, Work
 from rooftrace.causes import blocked_times, is_memory_call
 from rooftrace.kernelnames import describe_copy
 from rooftrace.schedule import WaitKind
+from rooftrace.trace import Kind
 from rooftrace.units import ns_to_ms, pct
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from rooftrace.contracts.base import EvidenceValue
 
 NO_OP = "none"
+_PROFILER = re.compile(r"torch[/\\]profiler[/\\]|torch[/\\]autograd[/\\]profiler")
 # Ops by what they need the host to wait for: a value, the size of a result, a copy. Of one inside another, the outer
 # one is what the program asked for.
 _CLASSES = {
@@ -78,16 +81,35 @@ class SyncKind:
 
 
 def find_syncs(workload: Workload) -> list[SyncKind]:
-    """Blocking calls that waited for the GPU, most time first; full launch queues and the allocator's are none."""
+    """Blocking calls that waited for the GPU, most time first.
+
+    Full launch queues and the allocator's calls are none, nor are those of the measurement: the profiler's own, what
+    lies outside the annotated steps, and waits for work that was launched before the window.
+    """
     waits = workload.schedule.waits
     blocked = blocked_times(workload.tree, workload.activities, waits)
     blocked[is_memory_call(workload.trace, workload.tree.row[waits.node])] = 0
+    blocked[_of_measurement(workload, waits.node)] = 0
+    carried = workload.activities.link[waits.activity] == int(Link.CARRY_IN)
+    blocked[(waits.activity >= 0) & carried] = 0
     members: dict[tuple[str, str], list[int]] = defaultdict(list)
     for wait in np.flatnonzero(blocked > 0).tolist():
         op = _asking_op(workload, int(waits.node[wait]))
         members[op, _direction(workload, wait) if _CLASS_OF.get(op, op) in ("copy", NO_OP) else ""].append(wait)
     kinds = [_kind(workload, key, np.array(members[key], dtype=np.int64), blocked) for key in sorted(members)]
     return sorted(kinds, key=lambda kind: (-kind.blocked_ns, kind.op, kind.direction))
+
+
+def _of_measurement(workload: Workload, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether calls were made by the profiler, or outside all annotated steps."""
+    tree, trace, steps = workload.tree, workload.trace, workload.steps
+    named = np.array([_PROFILER.search(name) is not None for name in trace.names], dtype=bool)
+    inside = tree.innermost((tree.kind == int(Kind.PYTHON)) & named[tree.name])[nodes] >= 0
+    if steps.annotated and steps.start.size:
+        start = tree.start[nodes]
+        inside |= (start < steps.start.min()) | (start >= steps.end.max())
+    result: NDArray[np.bool_] = inside
+    return result
 
 
 def _direction(workload: Workload, wait: int) -> str:

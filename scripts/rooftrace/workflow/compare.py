@@ -82,13 +82,9 @@ def compare_traces(base: Path, target: Path, run: Path, options: CompareOptions)
     return result
 
 
-def _read(
-    path: Path, platform: str | None, steps: str | None, progress: Callable[[int], None] | None
-) -> _Read:
+def _read(path: Path, platform: str | None, steps: str | None, progress: Callable[[int], None] | None) -> _Read:
     columns, facts = load(path, progress)
-    return _Read(
-        prepared=prepare_workload(columns, AnalyzeOptions(platform=platform, steps=steps)), facts=facts
-    )
+    return _Read(prepared=prepare_workload(columns, AnalyzeOptions(platform=platform, steps=steps)), facts=facts)
 
 
 def _record(comparison: Comparison, reads: tuple[_Read, _Read], options: CompareOptions) -> CompareFile:
@@ -107,9 +103,7 @@ def _record(comparison: Comparison, reads: tuple[_Read, _Read], options: Compare
         sanity=records.sanity_record(comparison),
         rows=records.row_records(comparison),
         findings=records.finding_records(comparison),
-        gate=None
-        if limit is None
-        else gate.check(comparison, limit.metrics, limit.limit_pct, limit.min_steps),
+        gate=None if limit is None else gate.check(comparison, limit.metrics, limit.limit_pct, limit.min_steps),
     )
 
 

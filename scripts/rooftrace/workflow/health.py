@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -29,6 +30,12 @@ _FEW_KERNELS = 20
 _MUCH_CARRY_IN_PCT = 5.0
 _WARM_UP_FACTOR = 1.5
 _FEW_STEPS = 2
+# Some runs write their environment into the trace.
+_SECRET = re.compile(r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+_LONGEST_NAME = 60
+_SECRETS_NAMED = 3
+_MOST_VALUES = 100_000
 
 
 def assess(prepared: Prepared, facts: FileFacts) -> Health:
@@ -36,6 +43,7 @@ def assess(prepared: Prepared, facts: FileFacts) -> Health:
     workload = prepared.workload
     notes = [
         *_file_notes(workload, facts),
+        *_secret_note(workload),
         *_gpu_notes(workload, facts),
         *_link_notes(workload),
         *_duration_notes(prepared),
@@ -92,6 +100,40 @@ def _file_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
             f"{format_count(workload.tree.clamped)} host events end after the event they began in; they are cut there.",
             workload.tree.clamped,
         )
+
+
+def _secret_note(workload: Workload) -> Iterator[HealthNote]:
+    """Names, never values, of what looks like credentials in the header of the file."""
+    found = sorted(secret_names(workload.trace.header))
+    if found:
+        more = f" and {len(found) - _SECRETS_NAMED} more" if len(found) > _SECRETS_NAMED else ""
+        named = ", ".join(f"`{name}`" for name in found[:_SECRETS_NAMED])
+        yield _note(
+            "secrets_in_file",
+            "info",
+            f"The file's header holds what looks like credentials ({named}{more}): remove them before you share it, "
+            "and replace them if you have shared it.",
+            len(found),
+        )
+
+
+def secret_names(header: object) -> set[str]:
+    """Keys of non-empty texts, at any depth, that are named like credentials."""
+    names: set[str] = set()
+    waiting = [header]
+    looked_at = 0
+    while waiting and looked_at < _MOST_VALUES:
+        value = waiting.pop()
+        looked_at += 1
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if isinstance(inner, dict | list):
+                    waiting.append(inner)
+                elif isinstance(inner, str) and len(inner) >= _SHORTEST_SECRET and _SECRET.search(str(key)):
+                    names.add(str(key)[:_LONGEST_NAME])
+        elif isinstance(value, list):
+            waiting += value
+    return names
 
 
 def _gpu_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:

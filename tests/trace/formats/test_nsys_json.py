@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from rooftrace.errors import NotATrace
 from tests.trace.formats.reports import analysed, events_of
 from tests.trace.reading import Folder
 
@@ -141,3 +142,40 @@ def test_any_value_may_stand_in_any_field(folder: Folder, value: object) -> None
         event["CudaEvent"][field] = value
         trace = folder.trace(lines(NAMES, event, *EVENTS[3:]))
         assert ("MEMCPY", "Memcpy HtoD (Pinned -> Device)", 40_000, 5_000) in events_of(trace)
+
+
+def test_a_long_array_on_one_line_is_read_in_parts(folder: Folder, monkeypatch) -> None:
+    from rooftrace.trace import containers
+    from rooftrace.trace.formats import nsys_json
+
+    monkeypatch.setattr(nsys_json, "_LONG_LINE", 300)
+    monkeypatch.setattr(containers, "CHUNK", 128)
+
+    trace = folder.trace(LAYOUTS["an array on one line"])
+
+    assert events_of(trace) == EXPECTED
+    assert trace.dropped.counts == {}
+
+
+def test_a_line_without_an_end_is_passed_over_and_counted(folder: Folder, monkeypatch) -> None:
+    from rooftrace.trace import containers
+    from rooftrace.trace.formats import nsys_json
+
+    monkeypatch.setattr(nsys_json, "_MAX_LINE", 2000)
+    monkeypatch.setattr(containers, "CHUNK", 512)
+
+    trace = folder.trace(lines(NAMES, *EVENTS) + b'{"x":"' + b"x" * 4000 + b'"}')
+
+    assert events_of(trace) == EXPECTED
+    assert trace.dropped.counts["line without an end"] >= 1
+
+
+def test_a_table_of_names_may_fill_what_is_looked_at(folder: Folder) -> None:
+    names = {"data": [*NAMES["data"], *(f"a name of number {number}" for number in range(20_000))]}
+
+    assert events_of(folder.trace(lines(names, *EVENTS))) == EXPECTED
+
+
+def test_other_json_with_data_is_no_export(folder: Folder) -> None:
+    with pytest.raises(NotATrace, match="is JSON without `traceEvents`"):
+        folder.load(b'{"data":["a","b"],"rows":1}')

@@ -27,8 +27,12 @@ NAME = "Nsight Systems JSON"
 _GROUPS = (b'"CudaEvent"', b'"TraceProcessEvent"', b'"NvtxEvent"')
 _SPACES = b" \t\r\n,"
 _BETWEEN = re.compile(rb'(?<=\}),\s{0,32}(?=\{"(?:Type|type|data)")')
-# A line that is longer holds no event: it is passed over, and the memory it takes is bounded.
-_MAX_LINE = 64 << 20
+# The names stand on one line, which may be long; one that is longer still is passed over, to bound memory.
+_MAX_LINE = 1 << 30
+_LONG_LINE = 4 << 20
+_SPAN = 64
+# Names alone in so much text may be followed by events.
+_MUCH = 1 << 17
 
 
 def recognises(head: bytes) -> bool:
@@ -36,7 +40,7 @@ def recognises(head: bytes) -> bool:
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start not in (b"{", b"[") or b'"traceEvents"' in head:
         return False
-    return any(group in head for group in _GROUPS) or _is_names(head)
+    return any(group in head for group in _GROUPS) or (len(head) >= _MUCH and _is_names(head))
 
 
 def _is_names(head: bytes) -> bool:
@@ -50,7 +54,7 @@ def read(source: Source, progress: Callable[[int], None] | None = None) -> Trace
     rows, names = Rows(), Names()
     session = Session(rows=rows, names=names)
     waiting: list[dict[str, Any]] = []
-    for offset, line in _lines(source, progress):
+    for offset, line in _lines(source, rows, progress):
         for entry in _decoded(line, rows, offset):
             if _take_names(entry, names):
                 continue
@@ -63,19 +67,44 @@ def read(source: Source, progress: Callable[[int], None] | None = None) -> Trace
     return rows.finish({}, NAME)
 
 
-def _lines(source: Source, progress: Callable[[int], None] | None) -> Iterator[tuple[int, bytes]]:
-    """The objects of the file, a line each, and where they begin; brackets and commas of an array fall away."""
-    rest, offset = b"", 0
+def _lines(source: Source, rows: Rows, progress: Callable[[int], None] | None) -> Iterator[tuple[int, bytes]]:
+    """The objects of the file, a line each, and where they begin; brackets and commas of an array fall away.
+
+    A long line is cut between two objects, so that an array on one line takes no more memory than its parts.
+    """
+    buffer, offset, searched = bytearray(), 0, 0
     for chunk in source.chunks():
         if progress is not None:
             progress(source.content_bytes)
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield from _object(line, offset)
-            offset += len(line) + 1
-        if len(rest) > _MAX_LINE:
-            rest, offset = b"", offset + len(rest)
-    yield from _object(rest, offset)
+        buffer += chunk
+        cut = _last_end(buffer, searched)
+        if cut < 0:
+            searched = max(0, len(buffer) - _SPAN)
+            if len(buffer) > _MAX_LINE:
+                rows.dropped.add("line without an end", 1, offset)
+                offset, searched = offset + len(buffer), 0
+                buffer.clear()
+            continue
+        text = bytes(buffer[:cut])
+        del buffer[: cut + 1]
+        yield from _split(text, offset)
+        offset, searched = offset + cut + 1, 0
+    yield from _split(bytes(buffer), offset)
+
+
+def _last_end(buffer: bytearray, start: int) -> int:
+    """The last end of a line; where there is none in much text, the last comma between two objects; else -1."""
+    cut = buffer.rfind(b"\n", start)
+    if cut < 0 and len(buffer) > _LONG_LINE:
+        found = [match.start() for match in _BETWEEN.finditer(buffer, start)]
+        cut = found[-1] if found else -1
+    return cut
+
+
+def _split(text: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+    for line in text.split(b"\n"):
+        yield from _object(line, offset)
+        offset += len(line) + 1
 
 
 def _object(line: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
