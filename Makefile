@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS = PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$$($(PYTHON) tests/run.py --print-python)"
 
-.PHONY: all lint types test format gen gen-check bench coverage replay-report fusion-report compare-report token-report test-torch
+.PHONY: all lint types test format gen gen-check bench coverage replay-report fusion-report compare-report token-report eval fuzz test-torch
 
 all:
 	$(PYTHON) tests/run.py
@@ -44,8 +44,17 @@ compare-report:
 token-report:
 	$(TOOLS) -m benchmarks.token_report
 
+eval:
+	$(TOOLS) -m evals.scoring
+
+# Growth of the run time, then random inputs: make fuzz MINUTES=120
+MINUTES ?= 10
+fuzz:
+	ROOFTRACE_GROWTH=1 $(TOOLS) -m pytest -q -p no:cacheprovider tests/fuzz/test_growth.py
+	$(TOOLS) -m tests.fuzz --minutes $(MINUTES)
+
 # Against real torch, in an environment that has it: make test-torch TORCH_PYTHON=/path/to/python
 TORCH_PYTHON ?= $(PYTHON)
 test-torch:
-	ROOFTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" $(PYTHON) tests/run.py --only tests tests/calibrate
+	ROOFTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" $(PYTHON) tests/run.py --only tests tests/calibrate tests/repro
 	PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$(TORCH_PYTHON)" -m pytest -p no:cacheprovider tests/opmodels_torch

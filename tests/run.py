@@ -32,7 +32,8 @@ def steps(python: str, cache: Path, pytest_arguments: list[str]) -> list[tuple[s
     """Group, heading and command of each step, in the order they run."""
     mypy = [python, "-m", "mypy", "--strict", "--cache-dir", str(cache / "mypy")]
     ruff = [python, "-m", "ruff"]
-    pytest = [python, "-m", "pytest", "-p", "no:cacheprovider", *pytest_arguments]
+    workers = ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]  # the tests of a file share what they make
+    pytest = [python, "-m", "pytest", "-p", "no:cacheprovider", *workers, *pytest_arguments]
     return [
         ("lint", "format", [*ruff, "format", "--check", "--no-cache", "."]),
         ("lint", "lint", [*ruff, "check", "--no-cache", "."]),

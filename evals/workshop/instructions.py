@@ -43,7 +43,7 @@ class Work:
 class Activity:
     """One thing a stream executes; ``gap_ns`` is the least time after its predecessor on the stream.
 
-    No trace shows ``tag``, what it is there for, and ``floor_ns``, the least time that its work can take (0: not known).
+    No trace shows ``tag``, what it is there for, and ``floor_ns``, the least time that its work can take (-1: not known).
     """
 
     kind: ActivityKind
@@ -52,7 +52,7 @@ class Activity:
     gap_ns: int = 0
     args: Args = field(default_factory=dict)
     tag: str = ""
-    floor_ns: int = 0
+    floor_ns: int = -1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -265,6 +265,7 @@ def flash_helper(part: str, output: Tensor) -> Kernel:
         grid=(max(1, output.count // 8192), 1, 1),
         block=(256, 1, 1),
         registers=64,
+        is_extra=True,
     )
 
 
@@ -278,6 +279,7 @@ def row_kernel(kind: str, rows: int, width: int, bytes_moved: float) -> Kernel:
         block=(32, 4, 1),
         registers=34,
         shared=24,
+        is_extra=kind == "norm_grad_weight",
     )
 
 

@@ -109,7 +109,10 @@ def _recorded(value: Input) -> tuple[str, str, Json, Json]:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """What a kernel is: name, work, launch geometry; without ``efficiency`` a sound one, drawn per shape."""
+    """What a kernel is: name, work, launch geometry; without ``efficiency`` a sound one, drawn per shape.
+
+    ``is_extra``: its op's work is charged to another kernel, so that none of its time is needed.
+    """
 
     name: str
     flops: float
@@ -121,6 +124,7 @@ class Kernel:
     precision: str | None = None
     efficiency: float | None = None
     call: str = "launch"
+    is_extra: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +305,9 @@ class ThreadBuilder:
         return round(typical * self.draws.at(self.gpu.jitter_ppm, "jitter") / 1e6)
 
     def floor_ns(self, kernel: Kernel) -> int:
-        """Roofline time, never below the GPU's shortest kernel."""
+        """Roofline time, never below the GPU's shortest kernel; 0 for one that its op could do without."""
+        if kernel.is_extra:
+            return 0
         best = roofline_ns(self.gpu, flops=kernel.flops, bytes_moved=kernel.bytes_moved, precision=kernel.precision)
         return max(self.gpu.least_kernel_ns, round(best))
 

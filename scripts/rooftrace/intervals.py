@@ -58,21 +58,22 @@ def shared_time(
     if not start.size:
         return {}
     edges = np.unique(np.r_[start, end, bounds])
-    lengths = np.diff(edges)
-    running = _running(start, end, edges)
-    at = np.searchsorted(edges, bounds)
-    levels = np.unique(running)
+    lengths, running = np.diff(edges), _running(start, end, edges)
+    stretch = np.searchsorted(bounds, edges[:-1], side="right") - 1
+    inside = (stretch >= 0) & (stretch < bounds.size - 1) & (running > 0)
+    width = int(running.max(initial=0)) + 1
     shares: dict[int, list[list[tuple[int, int]]]] = {}
     for code in np.unique(group).tolist():
         mine = group == code
         count = _running(start[mine], end[mine], edges)
+        used = np.flatnonzero(inside & (count > 0))
+        keys, at = np.unique(stretch[used] * width + running[used], return_inverse=True)
+        amounts = np.zeros(keys.size, dtype=np.int64)
+        np.add.at(amounts, at.reshape(-1), lengths[used] * count[used])
         stretches: list[list[tuple[int, int]]] = [[] for _ in range(bounds.size - 1)]
-        for level in levels[levels > 0].tolist():
-            weighted = np.where(running == level, lengths * count, 0)
-            total = np.r_[0, np.cumsum(weighted)]
-            for stretch, amount in enumerate((total[at[1:]] - total[at[:-1]]).tolist()):
-                if amount:
-                    stretches[stretch].append((amount, level))
+        for key, amount in zip(keys.tolist(), amounts.tolist(), strict=True):
+            if amount:
+                stretches[key // width].append((amount, key % width))
         shares[code] = stretches
     return shares
 

@@ -238,9 +238,123 @@ def test_the_fastest_of_many_is_the_lowest_tenth():
 
 
 def test_two_equal_messages_say_nothing_about_waiting():
-    (draft,) = drafts_of(repeated(100, 400))
+    (draft,) = drafts_of(repeated(100, 400, elements=16_384))  # 64 KiB
 
     assert "wait_estimate_ms" not in draft.finding.evidence
+
+
+def test_tiny_messages_wait_beyond_what_any_link_needs_however_few_are_equal():
+    # 4 kB in 80 and 5,000 µs, 8 kB in 600: beyond 100 µs they wait, 4,900 + 500 of 5,680
+    builder = repeated(80, 5000)
+    builder.kernel(GENERIC, ts=5180, dur=600, stream=20, **collective("allreduce", 2000))
+    draft = drafts_of(builder)[0]
+    evidence = draft.finding.evidence
+
+    assert (evidence["remedy"], draft.finding.kind, draft.finding.confidence) == ("peers", "modelled", "low")
+    assert (evidence["wait_estimate_ms"], evidence["wait_estimate_pct"]) == (5.4, 95.07)
+    assert sorted(draft.edit.saved_ns.tolist()) == [0, 500_000, 4_900_000]
+    assert draft.finding.patterns[0] == "waiting_for_peers"
+
+
+def test_waiting_for_peers_is_scored_by_what_goes_beyond_the_fastest():
+    #            0     100  200  300   1400  1500
+    # compute   [--A--]                [--B--]
+    # comm             [100][100][--- 1200 ---]
+    builder = repeated(100, 100, 1200, elements=1_000_000)
+    builder.kernel("B", ts=1400, dur=100)
+    (draft,) = drafts_of(builder)
+    finding = draft.finding
+
+    assert finding.evidence["remedy"] == "peers"
+    assert draft.edit.saved_ns.tolist() == [0, 0, 1_100_000]  # 1,200 less the fastest, 100
+    assert draft.most_ns == 1_100_000  # all of it fits into what is exposed of the last one, 1,100
+    assert (finding.evidence["gap_ms"], finding.evidence["peers_saving_ms"]) == (1.1, 1.1)
+    assert (finding.kind, finding.confidence) == ("modelled", "medium")
+    assert finding.gpu_time_score == 73.33  # 1,100 of 1,500
+    assert finding.evidence["exposed_comm_ms"] == 1.3  # the bound of all remedies
+    assert finding.score.high == 73.33
+
+
+def test_only_the_exposed_part_of_waiting_is_saved():
+    # the last message runs from 300 to 1,500; compute covers 1,000 of it: 200 are exposed, 1,100 are waiting
+    builder = repeated(100, 100, 1200, elements=1_000_000)
+    builder.kernel("B", ts=400, dur=1000)
+    (draft,) = drafts_of(builder)
+
+    assert draft.edit.saved_ns.tolist() == [0, 0, 1_100_000]
+    assert draft.most_ns == 200_000
+
+
+def slow_link(elements=2_000_000):
+    """All-reduces of 8 MB over 8 ranks: 1,000 µs for 14 MB over a link; H100's links usually reach 315 GB/s."""
+    builder = TraceBuilder()
+    builder.kernel("compute", ts=0, dur=100)
+    builder.kernel(GENERIC, ts=100, dur=1000, stream=20, **collective("allreduce", elements, ranks=EIGHT))
+    builder.kernel(GENERIC, ts=1100, dur=40, stream=20, **collective("allreduce", 100, ranks=EIGHT))
+    return builder
+
+
+def test_a_slow_link_is_scored_by_what_goes_beyond_its_usual_bandwidth():
+    # 8 MB * 1.75 = 14 MB at 0.7 * 450 = 315 GB/s: 44,445 ns; the small one is the fastest that was seen
+    (draft,) = drafts_of(slow_link())
+    evidence = draft.finding.evidence
+
+    assert (evidence["remedy"], evidence["peer_link_pct"]) == ("link", 3.11)  # 14 of 450 GB/s
+    assert (draft.finding.kind, draft.finding.confidence) == ("modelled", "medium")
+    assert draft.edit.saved_ns.tolist() == [955_555, 0]
+    assert draft.most_ns == 955_555
+    assert evidence["link_saving_ms"] == evidence["gap_ms"] == 0.955555
+    assert evidence["exposed_comm_ms"] == 1.04
+    assert draft.finding.patterns[0] == "slow_link_nvidia"
+
+
+def test_messages_that_do_not_fill_a_link_do_not_show_that_it_is_slow():
+    (draft,) = drafts_of(slow_link(elements=1_000_000))  # 4,000,000 bytes, below 4 MiB
+
+    assert (draft.finding.evidence["remedy"], draft.finding.kind) == ("overlap", "upper_bound")
+    assert draft.most_ns == 1_040_000  # all that is exposed
+
+
+@pytest.mark.parametrize("builder", [repeated(100, 100, 1200, elements=1_000_000), slow_link(), repeated(500)])
+def test_no_upper_bound_lies_below_the_exposed_time_and_no_saving_above_it(builder):
+    (draft,) = drafts_of(builder)
+    exposed = draft.finding.evidence["exposed_comm_ms"] * 1e6
+
+    assert draft.most_ns == exposed if draft.finding.kind == "upper_bound" else 0 < draft.most_ns <= exposed
+
+
+def test_communication_launched_before_the_window_is_in_the_summary_and_no_finding():
+    builder = TraceBuilder()
+    builder.kernel(ALL_REDUCE, ts=0, dur=500, stream=20)
+    builder.kernel("A", ts=500, dur=400, correlation=builder.launch(ts=490))
+    builder.kernel(ALL_GATHER, ts=900, dur=100, stream=20, correlation=builder.launch(ts=495))
+    summary, (draft,) = multi_kernel.analyze(workload_of(builder))
+
+    assert (summary["exposed_comm_pct"], summary["exposed_before_window_ms"]) == (60.0, 0.5)
+    assert summary["exposed_all_gather_ms"] == 0.1
+    assert draft.finding.subject == "exposed all-gather"
+    assert draft.edit.activities.tolist() == [2]
+    assert draft.finding.evidence["total_comm_ms"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "pipelined"),
+    [
+        ("## sparse_data_dist ##", True),
+        ("## wait_sparse_data_dist ##", True),
+        ("## start_sparse_data_dist 3 ##", True),
+        ("## forward ##", False),
+    ],
+)
+def test_a_sparse_pipeline_is_told_by_its_annotations(name, pipelined):
+    builder = TraceBuilder()
+    builder.annotation(name, 0, 10)
+    builder.kernel("A", ts=0, dur=100)
+    builder.annotation("All2All_Pooled_Req", 20, 10)
+    builder.kernel(SEND_RECV, ts=100, dur=100, stream=20, correlation=builder.launch(ts=25))
+    (draft,) = drafts_of(builder)
+
+    assert draft.finding.evidence["sparse_pipeline"] is pipelined
 
 
 def test_communication_is_hidden_at_most_by_compute_that_hides_none_yet():
@@ -255,7 +369,7 @@ def test_communication_is_hidden_at_most_by_compute_that_hides_none_yet():
     (draft,) = drafts_of(builder)
     evidence = draft.finding.evidence
 
-    assert draft.most_ns == 100_000
+    assert (evidence["remedy"], draft.most_ns) == ("overlap", 300_000)  # sending less may take what overlap cannot
     assert (evidence["hideable_ms"], evidence["hideable_pct"], evidence["uncovered_compute_ms"]) == (
         0.1,
         33.33,
@@ -264,11 +378,11 @@ def test_communication_is_hidden_at_most_by_compute_that_hides_none_yet():
     assert (evidence["hidden_comm_ms"], evidence["exposed_comm_ms"]) == (0.2, 0.3)
     assert (draft.edit.activities.tolist(), draft.edit.saved_ns.tolist()) == (
         [2],
-        [100_000],
-    )  # 300 us cut to 100
+        [300_000],
+    )
     assert (evidence["top_neighbour"], evidence["neighbours_ms"]) == ("A", 0.1)  # B hides something already
     assert draft.finding.gpu_time_score == 50.0  # 300 of 600
-    assert draft.finding.score.high == 16.67  # 100 of 600
+    assert draft.finding.score.high == 50.0
 
 
 def test_each_collective_is_cut_by_its_exposed_part_where_compute_is_enough():
@@ -337,7 +451,7 @@ def test_compute_of_another_device_hides_nothing():
     (draft,) = drafts_of(builder)
 
     assert draft.finding.evidence["exposed_comm_ms"] == 0.45
-    assert draft.most_ns == 50_000  # B alone, on its own device
+    assert draft.finding.evidence["hideable_ms"] == 0.05  # B alone, on its own device
 
 
 def test_members_are_the_longest_by_correlation():
@@ -480,6 +594,7 @@ def test_batches_that_save_enough_are_a_finding():
 
     assert (draft.finding.kind, draft.finding.subject) == ("modelled", "small collectives one by one")
     assert (evidence["comm_kernels_count"], evidence["batches_count"], evidence["time_ms"]) == (50, 1, 1.0)
+    assert (evidence["remedy"], evidence["gap_ms"]) == ("batching", 0.979)
     # 50 x 20 - (20 + 200,000 bytes / 200 GB/s = 1) = 979; a fiftieth each, rounded down
     assert evidence["saving_ms"] == 0.979
     assert draft.edit.saved_ns.tolist() == [19_580] * 50

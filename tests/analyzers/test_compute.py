@@ -58,13 +58,12 @@ def test_a_finding_tells_gap_time_and_efficiency_of_its_members():
     assert finding.score == Score(low=44.9, mid=52.38, high=59.86)
 
 
-def test_groups_gather_by_category_bound_library_and_band_of_efficiency():
+def test_groups_gather_by_category_bound_and_library():
     program = Program()
     for size, kernel, dur in (
         (2000, NVJET, 100),  # 20.1 % of the ceiling: below 30
         (2048, NVJET, 100),  # 17.2e9 / 794.5e12 = 21.6 µs: 21.6 %, below 30
         (2000, CUTLASS, 100),  # another library
-        (1992, NVJET, 40),  # 15.8e9: 19.9 µs: 49.7 %, 30 to 60
         (1984, NVJET, 25),  # 15.6e9: 19.7 µs: 78.6 %, above 60
         (8, NVJET, 9),  # latency
     ):
@@ -75,10 +74,34 @@ def test_groups_gather_by_category_bound_library_and_band_of_efficiency():
     assert found == {
         "gemm kernels of cuBLAS/cuBLASLt (nvjet), compute-bound, below 30 % of the ceiling": 2,
         "gemm kernels of CUTLASS, compute-bound, below 30 % of the ceiling": 1,
-        "gemm kernels of cuBLAS/cuBLASLt (nvjet), compute-bound, 30 to 60 % of the ceiling": 1,
         "gemm kernels of cuBLAS/cuBLASLt (nvjet), compute-bound, above 60 % of the ceiling": 1,
         "gemm kernels of cuBLAS/cuBLASLt (nvjet), latency-bound, below 30 % of the ceiling": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("durations", "expected"),
+    [
+        # 2,000^3 at a floor of 20.1 µs: 20.1 % and 44.8 %, 27.8 % together: one remedy for all below 60 %
+        ((100, 45), {"below 30 % and 30 to 60 % of the ceiling": ["low_compute_efficiency", 2]}),
+        # 20.1 % and 80.6 %: what is near the ceiling is told something else
+        (
+            (100, 25),
+            {"below 30 % of the ceiling": ["low_compute_efficiency", 1], "above 60 % of the ceiling": ["default", 1]},
+        ),
+    ],
+    ids=["same remedy", "other remedy"],
+)
+def test_bands_of_efficiency_are_one_finding_where_the_remedy_is_the_same(durations, expected):
+    program = Program()
+    for dur, rows in zip(durations, (2000, 2001), strict=True):
+        program.call("aten::mm", NVJET, dur, **product(rows, 2000, 2000))
+
+    found = {
+        finding.subject.rpartition(", ")[2]: [finding.patterns[0], len(finding.members)]
+        for finding in findings_of(program)
+    }
+    assert found == expected
 
 
 def test_findings_are_numbered_by_score_and_members_by_gap():
@@ -200,6 +223,27 @@ def test_layout_kernels_inside_other_ops_are_listed_as_extra():
 
     assert finding.evidence["extra_kernels"] == "__amd_rocclr_fillBufferAligned"
     assert finding.evidence["kernels_per_instance"] == 2.0
+
+
+def test_kernels_of_a_compiler_are_apart_from_others_without_a_rating():
+    program = Program()
+    for kernel, dur in (("triton_poi_fused_add_0", 30), ("triton_poi_fused_mul_1", 10), ("elementwise_kernel<4>", 20)):
+        program.call("aten::mul", kernel, dur)
+
+    assert {finding.subject: finding.evidence["time_ms"] for finding in findings_of(program, "elementwise")} == {
+        "elementwise kernels of Inductor without a rating": 0.04,
+        "elementwise kernels without a rating": 0.02,
+    }
+
+
+def test_time_without_a_rating_tells_its_share_of_all_such_time():
+    program = Program()
+    program.call("aten::mm", NVJET, 30)
+    program.call("aten::add", "add_kernel", 10)
+    program.call("aten::mm", NVJET, 60, **product(2000, 2000, 2000))
+    unrated = next(finding for finding in findings_of(program) if finding.kind == "upper_bound")
+
+    assert unrated.evidence["unmodelled_share_pct"] == 75.0  # 30 of 40
 
 
 GEMMS = [

@@ -178,7 +178,7 @@ def hidden_by_the_host() -> Scene:
     return scene_of(program)
 
 
-def test_a_fix_that_pays_with_the_host_time_as_recorded_and_halved_is_not_sensitive():
+def test_a_fix_that_pays_as_well_with_host_time_halved_is_not_sensitive_and_one_that_pays_half_as_much_is():
     # Span 340, from 10 to 350. Taking 30 from k0 saves nothing: the host is late. With launches every 50 the kernels
     # run from 10, 60, 110 and 160 to 200: nothing either. A fix of the last kernel saves in both
     scene = hidden_by_the_host()
@@ -192,7 +192,8 @@ def test_a_fix_that_pays_with_the_host_time_as_recorded_and_halved_is_not_sensit
     # 18.75 earlier, but k2 ends at 150, so it starts at 151 instead of 160
     assert result.findings[0].evidence == {"time_ms": 1.0}
     assert result.findings[1].evidence == {"time_ms": 1.0, "half_host_score_pct": 13.82, "profiler_sensitive": False}
-    assert result.findings[2].evidence == {"time_ms": 1.0, "half_host_score_pct": 4.74, "profiler_sensitive": False}
+    # 12.87 is more than twice 4.74, and more than two points away
+    assert result.findings[2].evidence == {"time_ms": 1.0, "half_host_score_pct": 4.74, "profiler_sensitive": True}
 
 
 def test_a_fix_hidden_by_host_time_is_sensitive_to_the_profiler():
@@ -209,6 +210,23 @@ def test_a_fix_hidden_by_host_time_is_sensitive_to_the_profiler():
     assert finding.score.mid == 0.0
     assert finding.evidence["half_host_score_pct"] == 8.13  # 26.25 of 323
     assert finding.evidence["profiler_sensitive"] is True
+
+
+@pytest.mark.parametrize(("hidden", "sensitive"), [(2, False), (3, True)], ids=["first to third", "first to fourth"])
+def test_a_fix_whose_place_changes_is_sensitive_although_its_score_is_not(hidden, sensitive):
+    # Kernels of 80 launched every 100: only the last one's 8 count, 7 of 480 at 87.5 %. With launches every 50 they run
+    # back to back, 5 * 80 + 4 * 1 = 404: 7 of that, and 26.25 for each of the others
+    program = Program()
+    for number in range(5):
+        program.launched(f"k{number}", ts=100 * number, start=100 * number + 10, dur=80)
+    scene = scene_of(program)
+    others = [draft(f"gemm.F{number + 2}", kernels(scene, {f"k{number}": 30})) for number in range(hidden)]
+    last, *rest = scored(scene, draft("gemm.F1", kernels(scene, {"k4": 8})), *others, inflated=True).findings
+
+    assert (last.score.mid, last.evidence["half_host_score_pct"]) == (1.46, 1.73)
+    assert [finding.score.mid for finding in rest] == [0.0] * hidden
+    assert {finding.evidence["half_host_score_pct"] for finding in rest} == {6.5}  # 26.25 of 404
+    assert last.evidence["profiler_sensitive"] is sensitive
 
 
 def test_without_recorded_stacks_or_shapes_the_profiler_is_not_doubted():

@@ -243,6 +243,38 @@ def test_a_finding_tells_sizes_bandwidth_and_issuer():
     assert (draft.edit.saved_ns.tolist(), draft.most_ns) == ([2000, 2000, 2000, 100_000], 106_000)
 
 
+def test_copies_of_ddp_are_told_from_those_of_the_loop():
+    # 30 out of buckets, 40 of buffers, 30 of the loop: 100 in the window; 50 more were launched before it
+    builder = Copies(compute=100)
+    builder.event(
+        ph="X", cat="gpu_memcpy", name=ON_GPU, pid=0, tid=9, ts=40, dur=50, args={"device": 0, "stream": 9, "bytes": 8}
+    )
+    builder.annotation("torch.distributed.ddp.reducer::copy_bucket_to_grad", builder.host, 10)
+    builder.copy(ON_GPU, 30, 8, stream=9)
+    builder.python("<built-in method _broadcast_coalesced of PyCapsule object at 0x7f46>", builder.host, 10)
+    builder.copy(ON_GPU, 40, 8, stream=9)
+    builder.copy(ON_GPU, 30, 8, stream=9)
+    (draft,) = drafts_of(builder)
+    evidence = draft.finding.evidence
+
+    assert [evidence[f"ddp_bucket_{unit}"] for unit in ("count", "ms", "pct")] == [1, 0.03, 30.0]
+    assert [evidence[f"ddp_buffer_{unit}"] for unit in ("count", "ms", "pct")] == [1, 0.04, 40.0]
+    assert evidence["ddp_pct"] == 70.0
+    assert draft.finding.patterns == ["ddp_bucket_copies", "ddp_buffer_broadcast", "small_copies", "unrated", "default"]
+
+
+def test_slow_pinned_copies_get_a_sentence_in_a_finding_about_others():
+    # 6.3 MB in 400 µs are 15.75 GB/s of 63, exposed for 400 of 1,550
+    builder = Copies(compute=1000)
+    builder.copy(PINNED, 400, 6_300_000, stream=8)
+    builder.copy(ON_GPU, 150, 1 << 20)
+    on_gpu = next(draft.finding for draft in drafts_of(builder) if draft.finding.evidence["direction"] == "DtoD")
+
+    assert [on_gpu.evidence[f"pinned_{name}"] for name in ("gbps", "link_gbps", "link_pct")] == [15.75, 63.0, 25.0]
+    assert (on_gpu.evidence["pinned_exposed_ms"], on_gpu.evidence["pinned_exposed_pct"]) == (0.4, 25.81)
+    assert on_gpu.patterns[:2] == ["dtod_copies", "slow_pinned_elsewhere"]
+
+
 def test_a_copy_on_the_gpu_moves_each_byte_twice():
     builder = Copies(compute=100)
     builder.copy(ON_GPU, 100, 83_750_000)

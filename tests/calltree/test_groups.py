@@ -15,6 +15,7 @@ from rooftrace.calltree import (
     collect_activities,
     group_ops,
     kernel_totals,
+    part_of,
     quarantine,
 )
 from tests.support.trace_builder import TraceBuilder
@@ -307,3 +308,43 @@ def test_an_op_nobody_knows_takes_the_category_of_its_heaviest_kernel():
     builder.kernel("ampere_sgemm_128x64_tn", ts=30, dur=500, correlation=builder.launch(ts=3))
 
     assert [(g.name, g.category) for g in grouped(builder)[2]] == [("mylib::layer", "gemm")]
+
+
+def lookup(indices, tables=2):
+    """Inputs of FBGEMM's lookup in tables of width 8 by 4 samples."""
+    return {
+        "dims": [[0], [3200], [0], [0], [tables], [tables], [tables + 1], [], [], [3], [], [indices], [4 * tables + 1]],
+        "types": [*["float"] * 4, "int", "long", "int", "Scalar", "Scalar", "long", "Scalar", "long", "long"],
+        "strides": [],
+        "concrete": [*[""] * 7, str(8 * tables), "8", "", "7", "", ""],
+    }
+
+
+def test_lookups_that_differ_only_in_their_number_of_indices_are_one_group():
+    builder = TraceBuilder()
+    for number, indices in enumerate((10, 90, 20)):
+        call(builder, 100 * number, "fbgemm::split_embedding_codegen_lookup_sgd_function", **lookup(indices))
+    call(builder, 300, "fbgemm::split_embedding_codegen_lookup_sgd_function", **lookup(20, tables=3))
+    first, second = grouped(builder)[2]
+
+    assert (first.count, second.count) == (3, 1)
+    # The middle one stands for all: 20 rows of 8 are 160 additions; 640 bytes, 20 + 9 indices of 8; 4 * 16 floats out
+    assert (first.cost.flops, first.cost.bytes_read, first.cost.bytes_written) == (160, 640 + 232, 256)
+    assert first.inputs.dims[11] == [20]
+
+
+def test_a_part_of_a_group_keeps_only_the_instances_that_have_it():
+    # Two calls of kernels a and b, of 5 each: all of the second, and b of the first
+    builder = TraceBuilder()
+    for ts in (0, 100):
+        call(builder, ts, kernels=("a", "b"), **MM)
+    trace, activities, (group,) = grouped(builder)
+    context = build_context(trace, build_tree(trace))
+
+    kept = part_of(group, activities, context, np.array([False, True, True, True]))
+    assert (kept.count, kept.kernel_ns, kept.firsts.tolist()) == (2, 15_000, [0, 1])
+    assert kept.instance_busy.tolist() == [5_000, 10_000]
+    assert [trace.names[code] for code in kept.kernel_codes] == ["b", "a"]  # most time first
+
+    last = part_of(group, activities, context, np.array([False, False, False, True]))
+    assert (last.count, last.kernel_ns, last.firsts.tolist(), len(last.kernel_codes)) == (1, 5_000, [0], 1)

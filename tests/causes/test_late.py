@@ -123,9 +123,7 @@ def test_the_waits_that_drained_the_queue_are_told_with_the_gap():
         ("communication_setup", lambda run: run.launch("ncclCommInitRankConfig", ts=20, dur=900)),
         (
             "communication_setup",
-            lambda run: run.python(
-                "torch/distributed/distributed_c10d.py(9): _new_process_group_helper", 20, 900
-            ),
+            lambda run: run.python("torch/distributed/distributed_c10d.py(9): _new_process_group_helper", 20, 900),
         ),
     ],
 )

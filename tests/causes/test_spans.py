@@ -110,9 +110,7 @@ def test_the_longest_quiet_stretch_lies_between_events_or_at_the_edges_of_the_wi
         run.op("aten::mm", ts, dur)
     trace = run.build()
     lane = int(trace.lane[0])
-    asked = windows(
-        (lane, 5_000, 60_000), (lane, 41_000, 43_000), (lane, 48_000, 70_000), (lane, 9_000, 9_000)
-    )
+    asked = windows((lane, 5_000, 60_000), (lane, 41_000, 43_000), (lane, 48_000, 70_000), (lane, 9_000, 9_000))
 
     found = longest_quiet(trace, asked, np.ones(4, dtype=bool))
     assert found.start.tolist() == [10_000, 41_000, 48_000, 9_000]

@@ -18,9 +18,7 @@ from tests.causes.runs import Run, causes_of
 TRACES = Path(os.environ.get("ROOFTRACE_TRACES", Path(__file__).resolve().parents[3] / "shared" / "traces"))
 TIMES = st.integers(0, 400)
 DURATIONS = st.integers(0, 60)
-ACTIVITY = st.tuples(
-    st.just("run"), TIMES, DURATIONS, st.integers(-10, 40), st.integers(1, 2), st.integers(7, 8)
-)
+ACTIVITY = st.tuples(st.just("run"), TIMES, DURATIONS, st.integers(-10, 40), st.integers(1, 2), st.integers(7, 8))
 HOST = st.tuples(
     st.sampled_from(("sync", "malloc", "data", "frame", "op", "graph", "lost")),
     TIMES,
@@ -121,13 +119,15 @@ def test_an_inference_loop_waits_for_its_data_loader():
 
 
 @pytest.mark.real_traces
-def test_a_first_forward_pass_waits_for_the_allocator():
-    """The first convolution waits 6 s in one `cudaFree`, later ops for `cudaMalloc`."""
+def test_a_first_forward_pass_sets_its_libraries_up():
+    """The first convolution spends 6 s in one `cudaFree` under `warmup`; the allocations outside of it are small."""
     trace, found = causes_of_file("nvidia/alexnet.json.gz")
-    gaps = found.of_cause(0, Cause.MEMORY_MANAGEMENT)
+    setting_up, allocating = found.of_cause(0, Cause.COMPILATION), found.of_cause(0, Cause.MEMORY_MANAGEMENT)
 
-    assert named(trace, found.row[gaps]) <= {"cudaFree", "cudaMalloc"}
-    assert found.dur[gaps].max() > 10_000_000_000
+    assert found.dur[setting_up].max() > 10_000_000_000
+    assert "cudaFree" in named(trace, found.row[setting_up])
+    assert named(trace, found.row[allocating]) == {"cudaMalloc"}
+    assert found.dur[allocating].max() < 20_000_000
 
 
 @pytest.mark.real_traces
@@ -136,7 +136,7 @@ def test_a_first_step_loads_its_kernels():
     trace, found = causes_of_file("nvidia/a100_switch_transformer.json.gz")
     gaps = found.of_cause(0, Cause.COMPILATION)
 
-    assert named(trace, found.row[gaps]) == {"cudaLaunchKernel"}
+    assert named(trace, found.row[gaps]) == {"cudaLaunchKernel", "cudaFree"}
     assert int(found.dur[gaps].sum()) > 0.7 * int(found.dur.sum())
 
 

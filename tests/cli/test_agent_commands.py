@@ -70,6 +70,43 @@ def test_next_names_briefs_and_commands_that_can_be_run_as_they_stand(call, run)
     assert submits[0] == f"python3 {LAUNCHER} submit {run} {lines[2]}"
 
 
+def test_the_last_line_of_both_streams_is_the_one_to_answer_with(run, prose, variables):
+    ends = []
+    for text in (prose_for("gemm.F1"), "nonsense"):
+        prose.write_text(text, encoding="utf-8")
+        command = [sys.executable, str(LAUNCHER), "submit", str(run), "gemm", str(prose)]
+        done = subprocess.run(
+            command, env=dict(variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        ends.append(done.stdout.splitlines()[-1])
+
+    assert ends == ["accepted gemm: its words are in the report", "refused gemm"]
+
+
+def test_next_says_once_how_the_text_goes_in(call, run):
+    told = [line for line in call("next", run).out.splitlines() if "<<'PROSE'" in line]
+
+    assert told == [
+        "The text goes in on stdin, as each brief shows (submit … <<'PROSE'), or as a file (submit … FILE)."
+    ]
+
+
+def test_a_resumed_run_names_what_comes_again_and_no_task_of_this_call_as_being_elsewhere(call, run):
+    first, second = call("next", run), call("next", run)
+    resumed = call("next", run, "--resume")
+
+    names = [task.analyzer for task in read_state(run).tasks]
+    three, two = ", ".join(names[:3]), ", ".join(names[3:])
+    assert len(names) == 5
+    assert first.err == f"Prose still open: {two}.\n"
+    assert second.err == f"Handed out before and not back: {three}; at once again with `next --resume`.\n"
+    assert resumed.out.count("submit: ") == 3
+    assert resumed.err == (
+        f"Handed out before and not back, so here again: {three}. "
+        f"Handed out before and not back: {two}; at once again with `next --resume`.\n"
+    )
+
+
 def test_next_goes_through_report_to_done(call, run):
     actions = []
     for _ in range(12):
@@ -88,7 +125,11 @@ def test_next_goes_through_report_to_done(call, run):
 def test_submit_reads_a_file_and_prints_what_it_wrote(call, run, prose):
     outcome = call("submit", run, "gemm", prose, "--writer", "somebody")
 
-    assert (outcome.code, outcome.out, outcome.err) == (0, "prose/gemm.json\n", "accepted gemm\n")
+    assert (outcome.code, outcome.out, outcome.err) == (
+        0,
+        "prose/gemm.json\naccepted gemm: its words are in the report\n",
+        "",
+    )
     assert call("check", run).code == 0
 
 
@@ -99,10 +140,11 @@ def test_submit_tells_every_problem_and_how_often_it_may_be_mended(call, run, pr
 
     assert [outcome.code for outcome in tries] == [1, 1, 1]
     assert "gemm.F1 action: `9`" in tries[0].out
+    assert {outcome.out.splitlines()[-1] for outcome in tries} == {"refused gemm"}
     assert [outcome.err.splitlines()[-1].split("hint: ")[1] for outcome in tries] == [
         "Mend what is named above and submit the whole text again (up to 2 times)",
         "Mend what is named above and submit the whole text again (once more)",
-        "Stop here and answer `refused`: the report keeps the pack's own words unless another writer does better",
+        "Stop here and answer `refused gemm`: the report keeps the pack's own words unless another writer does better",
     ]
 
 
@@ -142,7 +184,7 @@ def test_prose_from_a_pipe_is_read_through_the_launcher(run, prose, variables):
     with prose.open("rb") as stdin:
         done = subprocess.run(command, stdin=stdin, env=dict(variables), capture_output=True, check=False)
 
-    assert (done.returncode, done.stdout) == (0, b"prose/gemm.json\n")
+    assert (done.returncode, done.stdout) == (0, b"prose/gemm.json\naccepted gemm: its words are in the report\n")
 
 
 def test_writers_who_hand_in_at_once_are_all_in_the_report(call, run, variables):
@@ -189,3 +231,15 @@ def test_a_folder_with_a_space_comes_out_quoted(call, run):
     step = json.loads(call("next", folder, "--json").out)
 
     assert shlex.split(step["tasks"][0]["submit"]) == ["python3", str(LAUNCHER), "submit", str(folder), "idle"]
+
+
+def test_a_check_that_passed_before_loads_nothing_that_takes_long(start, run, tmp_path):
+    code = "import sys, rooftrace.cli; rooftrace.cli.main(sys.argv[1:]); print('loaded', *sorted(sys.modules))"
+    cache = {"ROOFTRACE_COMPILED_TEMPLATES": str(tmp_path / "cache")}
+
+    first, second = (start("check", run, program=("-c", code), **cache) for _ in range(2))
+
+    assert "pydantic" in first.out.split()
+    assert {"pydantic", "numpy", "rooftrace.validators"} & set(second.out.split()) == set()
+    assert first.err == second.err
+    assert second.err.endswith(" checks passed\n")

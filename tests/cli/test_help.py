@@ -102,6 +102,22 @@ def test_a_code_is_found_in_any_case(call):
     assert call("explain", "rep004").out == call("explain", "REP004").out
 
 
+def test_a_pattern_is_found_by_its_name_alone_where_one_analyzer_has_it(call):
+    assert call("explain", "launch_bound_eager").out == call("explain", "idle/launch_bound_eager").out
+
+    several = call("explain", "unrated")
+    assert several.code == 2
+    assert "several analyzers have a pattern `unrated`" in several.err
+    assert "idle/unrated" in several.err
+
+
+def test_an_explained_pattern_holds_no_braces(call):
+    told = call("explain", "gemm/latency_bound").out
+
+    assert "<kernels_count> kernels take <mean_kernel_us> each" in told
+    assert [line for line in call("explain").out.splitlines() if "{{" in line and "/" in line.split(":")[0]] == []
+
+
 def test_every_note_of_the_golden_runs_is_explained(call):
     reports = [json.loads(path.read_bytes()) for path in (ROOT / "tests/golden_runs").glob("*/run/report.json")]
     codes = {note["code"] for report in reports for note in report["health"]["notes"]}

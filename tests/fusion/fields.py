@@ -22,6 +22,9 @@ FUSION = frozenset(
         "source",
         "phase",
         "kept_op",
+        "epilogue",
+        "optimizer",
+        "one_move",
         "graph_replayed",
         "notes",
         "confidence",
@@ -30,6 +33,16 @@ FUSION = frozenset(
 )
 # With a time to claim (`kind` is `modelled`), and without (`upper_bound`).
 FUSION_RATED = frozenset(
-    {"fused_ms", "saving_ms", "floor_us", "bound", "external_bytes", "inner_bytes", "dtype"}
+    {
+        "fused_ms",
+        "saving_ms",
+        "floor_us",
+        "bound",
+        "external_bytes",
+        "inner_bytes",
+        "separate_bytes",
+        "host_cut_ms",
+        "dtype",
+    }
 )
 FUSION_UNRATED = frozenset({"unmodelled"})

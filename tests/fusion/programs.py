@@ -14,9 +14,7 @@ ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{},
 REDUCE = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float>>>"
 GEMM = "nvjet_tst_128x256_64x4_1x2_h_bz_TNT"
 ADD = ELEMENTWISE.format("CUDAFunctor_add<float>")
-MUL = ELEMENTWISE.format(
-    "BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >"
-)
+MUL = ELEMENTWISE.format("BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >")
 COPY = ELEMENTWISE.format("direct_copy_kernel_cuda")
 OTHER = ELEMENTWISE.format("some_kernel_cuda")
 
@@ -79,9 +77,7 @@ class Model(TraceBuilder):
 
 def recorded(tensors, scalars=()):
     """Kineto's lists of inputs: tensors, lists of tensors (as lists), then scalars."""
-    dims = [t[0] if isinstance(t, tuple) else [shape for shape, _ in t] for t in tensors] + [
-        [] for _ in scalars
-    ]
+    dims = [t[0] if isinstance(t, tuple) else [shape for shape, _ in t] for t in tensors] + [[] for _ in scalars]
     types = [t[1] if isinstance(t, tuple) else "TensorList" for t in tensors] + ["Scalar" for _ in scalars]
     concrete = ["" for _ in tensors] + [str(value) for value in scalars]
     return {"dims": dims, "types": types, "concrete": concrete}

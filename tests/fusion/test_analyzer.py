@@ -75,9 +75,7 @@ def test_the_edit_leaves_one_kernel_of_the_fused_time_and_removes_the_others():
     workload = workload_of(model)
     _, (draft,) = analyze(workload)
     left = int(
-        workload.activities.dur.sum()
-        - workload.activities.dur[draft.edit.removed].sum()
-        - draft.edit.saved_ns.sum()
+        workload.activities.dur.sum() - workload.activities.dur[draft.edit.removed].sum() - draft.edit.saved_ns.sum()
     )
 
     assert (draft.edit.activities.size, draft.edit.removed.size) == (3, 21)

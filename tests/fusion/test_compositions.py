@@ -47,7 +47,7 @@ def test_a_file_names_its_composition_and_a_pattern_has_words_for_it(path):
         ("geglu", "gelu mm mul"),
         ("gelu", "muls pow muls add muls tanh adds mul"),
         ("gelu", "muls divs erf adds mul"),
-        ("gelu", "muls sigmoid mul"),
+        ("quick_gelu", "muls sigmoid mul"),
         ("silu", "sigmoid mul"),
         ("gemm_epilogue", "mm add relu"),
         ("conv_epilogue", "conv add relu"),

@@ -57,19 +57,13 @@ class Findings:
 
 def main() -> int:
     """Fuzz for the time given."""
-    parser = argparse.ArgumentParser(
-        description="Fuzz the whole program with mutated traces.", allow_abbrev=False
-    )
+    parser = argparse.ArgumentParser(description="Fuzz the whole program with mutated traces.", allow_abbrev=False)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="first seed of the random source (default 0)")
     parser.add_argument("--no-report", action="store_true", help="stop before the report is rendered")
-    parser.add_argument(
-        "--no-coverage", action="store_true", help="choose at random even where atheris is there"
-    )
+    parser.add_argument("--no-coverage", action="store_true", help="choose at random even where atheris is there")
     parser.add_argument("--only", help="start from this seed file alone", choices=sorted(seeds()))
-    parser.add_argument(
-        "--keep", type=Path, default=Path(tempfile.gettempdir()) / "rooftrace-fuzz", metavar="FOLDER"
-    )
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "rooftrace-fuzz", metavar="FOLDER")
     options = parser.parse_args()
     findings = Findings(options.keep)
     if atheris and not options.no_coverage:

@@ -190,9 +190,7 @@ def _shift(events: list[dict[str, Any]], choose: Random) -> None:
     for event in choose.sample(events, max(1, len(events) // choose.choice((1, 2, 10)))):
         key = choose.choice(("ts", "dur"))
         if isinstance(event.get(key), int | float):
-            event[key] = (
-                event[key] + by if choose.random() < 0.7 else event[key] * choose.choice((-1, 0, 1000))
-            )
+            event[key] = event[key] + by if choose.random() < 0.7 else event[key] * choose.choice((-1, 0, 1000))
 
 
 def _long_name(events: list[dict[str, Any]], choose: Random) -> None:

@@ -36,9 +36,7 @@ def _training() -> TraceBuilder:
     """Three steps with ops, shapes, stacks, links, copies, waits and a collective."""
     trace = TraceBuilder()
     trace.device()
-    trace.header(
-        record_shapes=1, with_stack=1, distributedInfo={"backend": "nccl", "rank": 0, "world_size": 2}
-    )
+    trace.header(record_shapes=1, with_stack=1, distributedInfo={"backend": "nccl", "rank": 0, "world_size": 2})
     for step in range(3):
         at = step * 200
         trace.annotation(f"ProfilerStep#{step}", ts=at, dur=190)
@@ -54,9 +52,7 @@ def _training() -> TraceBuilder:
             types=["float", "float"],
             strides=[[32, 1], [16, 1]],
         )
-        trace.op(
-            "aten::mm", ts=at + 8, dur=30, external_id=10 * step + 2, dims=_MATRIX, types=["float", "float"]
-        )
+        trace.op("aten::mm", ts=at + 8, dur=30, external_id=10 * step + 2, dims=_MATRIX, types=["float", "float"])
         launch = trace.launch(ts=at + 10, dur=4)
         trace.kernel(
             "ampere_sgemm_128x64_nn",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -106,9 +107,7 @@ def waits(count: int) -> bytes:
         trace.kernel("k", ts=at + 3, dur=4, stream=7 + number % 2, correlation=trace.launch(ts=at))
         record = trace.launch("cudaEventRecord", ts=at + 2, dur=0.5)
         wait = trace.launch("cudaStreamWaitEvent", ts=at + 4, dur=0.5)
-        trace.sync(
-            ts=at + 4, stream=8 - number % 2, wait_stream=7 + number % 2, wait_record=record, correlation=wait
-        )
+        trace.sync(ts=at + 4, stream=8 - number % 2, wait_stream=7 + number % 2, wait_record=record, correlation=wait)
     return trace.json()
 
 
@@ -140,10 +139,6 @@ HAZARDS: dict[str, tuple[Callable[[int], bytes], int]] = {
     "quotes": (quotes, 3000),
     "backslashes": (backslashes, 10_000),
 }
-KNOWN = {
-    "begun names": "trace/repair.py `_NAME` looks for the end of a name from every beginning of one: quadratic; "
-    "it could look once, from the first beginning",
-}
 
 
 def seconds(content: bytes) -> float:
@@ -157,15 +152,10 @@ def seconds(content: bytes) -> float:
         return time.process_time() - started
 
 
-@pytest.mark.parametrize(
-    "hazard",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=KNOWN[name]))
-        if name in KNOWN
-        else name
-        for name in HAZARDS
-    ],
+@pytest.mark.skipif(
+    not os.environ.get("ROOFTRACE_GROWTH"), reason="times a run: set ROOFTRACE_GROWTH=1 on a quiet machine (make fuzz)"
 )
+@pytest.mark.parametrize("hazard", HAZARDS)
 def test_ten_times_the_input_takes_about_ten_times_as_long(hazard: str) -> None:
     build, count = HAZARDS[hazard]
     small, large = build(count), build(10 * count)

@@ -69,3 +69,31 @@ def test_a_citation_alone_has_its_unit(text, grounds):
 )
 def test_a_unit_or_a_noun_that_contradicts_the_evidence_is_refused(text, problem, grounds):
     assert told("GROUND003", text, grounds) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "words"),
+    [
+        ("{{gemm.F1.time_ms}} falls.", "3.200 ms falls", "the time falls from {{gemm.F1.time_ms}}"),
+        ("In a new trace {{gemm.F1.efficiency_pct}} then rises.", "43.0 % rises", "the efficiency rises from"),
+        ("{{gemm.F1.kernels_count}} shrinks", "4 shrinks", "the kernels shrinks from {{gemm.F1.kernels_count}}"),
+    ],
+)
+def test_a_value_does_not_fall_or_rise(text, shown, words, grounds):
+    (problem,) = told("GROUND003", text, grounds, slot="verify")
+
+    assert f"reads \u201c{shown}\u201d: name the quantity in words and cite its value" in problem
+    assert words in problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The time falls from {{gemm.F1.time_ms}}.",
+        "The time of {{gemm.F1.time_ms}} falls.",
+        "{{gemm.F1.top_kernel}} disappears.",
+        "{{gemm.F1.time_ms}} is what the kernels take.",
+    ],
+)
+def test_a_quantity_named_in_words_may_fall(text, grounds):
+    assert told("GROUND003", text, grounds, slot="verify") == []

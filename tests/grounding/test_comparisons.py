@@ -116,6 +116,43 @@ def test_a_finding_about_launches_may_call_its_gaps_launch_bound(grounds):
     assert len(told("GROUND006", text, busy, finding="idle.F1", cause="data_loading")) == 1
 
 
+# A run whose launches come late by one finding's cause, although the replay finds it bound by compute.
+CAUSE_NAMED = [
+    "Launch-bound gaps hold {{idle.F1.idle_ms}}.",
+    "Its idle time is launch-bound, so fewer launches come first.",
+    "The gaps between kernels are host-bound.",
+    "In a new trace launch-bound idle time is gone.",
+]
+RUN_CLAIMED = [
+    "The run is launch-bound.",
+    "The whole step is clearly host-bound.",
+    "These are launch-bound kernels.",
+    "The kernels are CPU-bound.",
+]
+
+
+@pytest.mark.parametrize("finding", ["idle.F1", "gemm.F1", None])
+@pytest.mark.parametrize("slot", ["summary", "insight", "reasoning", "verify"])
+def test_the_cause_of_an_idle_finding_may_be_named_everywhere_and_the_run_is_judged(finding, slot, grounds):
+    busy = dataclasses.replace(grounds, values={**grounds.values, "ledger.idle_pct": 4.0, "replay.bound_by": "compute"})
+    idle = busy.findings["idle.F1"]
+    busy.findings["idle.F1"] = idle.model_copy(update={"evidence": {**idle.evidence, "cause": "launch_bound"}})
+
+    told_of = {text: told("GROUND006", text, busy, finding=finding, slot=slot) for text in CAUSE_NAMED + RUN_CLAIMED}
+
+    assert {text: found for text, found in told_of.items() if found and text in CAUSE_NAMED} == {}
+    assert [text for text, found in told_of.items() if len(found) != 1] == CAUSE_NAMED
+
+
+def test_a_kernel_group_is_not_launch_bound_because_some_gaps_are(grounds):
+    busy = dataclasses.replace(grounds, values={**grounds.values, "ledger.idle_pct": 4.0})
+    idle = busy.findings["idle.F1"]
+    busy.findings["idle.F1"] = idle.model_copy(update={"evidence": {**idle.evidence, "cause": "launch_bound"}})
+
+    assert len(told("GROUND006", "It is launch-bound.", busy, finding="gemm.F1")) == 1
+    assert told("GROUND006", "It is launch-bound.", busy, finding="idle.F1") == []
+
+
 def test_a_summary_is_held_to_the_share_of_its_analyzer(grounds):
     small = dataclasses.replace(grounds, summaries={"gemm": {"time_share_pct": 3.0}})
 

@@ -30,8 +30,38 @@ def test_names_of_the_trace_and_of_apis_pass(text, grounds):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '`attn_implementation="flash_attention_2"` and `attn_implementation=flash_attention_3`',
+        "`pad_to_multiple_of=64`, `num_workers=8, pin_memory=True`, `bucket_cap_mb=100`",
+        "`DataLoader(dataset, num_workers=8, prefetch_factor=4)`, `torch.optim.AdamW(params, lr=1e-4, fused=True)`",
+        "`torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)`, `set_num_threads(8)`, `x.to(torch.bfloat16)`",
+        '`torch.set_float32_matmul_precision("high")`, `nn.Conv2d`, `torch.nn.functional.conv2d`',
+        "`PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128`, `PYTORCH_TUNABLEOP_ENABLED=1`, `NCCL_MIN_NCHANNELS=16`",
+        "`RCCL_MSCCL_ENABLE=1`, `MIOPEN_FIND_MODE=3`, `HIPBLASLT_TENSILE_LIBPATH`, `HF_HUB_ENABLE_HF_TRANSFER=1`",
+        "`VLLM_ATTENTION_BACKEND=FLASHINFER`, `SGLANG_ENABLE_JIT_DEEPGEMM=1`, `CUDA_DEVICE_MAX_CONNECTIONS=1`",
+        "`--max-num-seqs 256`, `--max-num-seqs=256 --enable-chunked-prefill`, `--cuda-graph-max-bs 64`",
+        "`--overlap-grad-reduce`, `--tensor-model-parallel-size 2`, `--fp8-format hybrid`, `--kv-cache-dtype fp8_e5m2`",
+        '`zero_optimization.stage=3`, `"overlap_comm": true`, `"reduce_bucket_size": 5e8`, `betas=(0.9, 0.95)`',
+        "`vllm serve MODEL --max-num-batched-tokens 8192`",
+        "`nvjet_tst_128x256`, `bz_TNT` and `128x256_64x4` are segments of a name.",
+    ],
+)
+def test_settings_of_frameworks_and_segments_of_names_pass(text, grounds):
+    assert told("GROUND004", text, grounds) == []
+
+
+@pytest.mark.parametrize(
     ("text", "name"),
     [
+        ('It is `backend="rmsnorm_fwd_kernel_v3"`.', 'backend="rmsnorm_fwd_kernel_v3"'),
+        ("`gemm_turbo_mode=64` helps.", "gemm_turbo_mode=64"),
+        ("`sm90_xmma_gemm_f16_align8` runs.", "sm90_xmma_gemm_f16_align8"),
+        ("`torch.fast_mm_v2` runs.", "torch.fast_mm_v2"),
+        ("`turbo: 4` helps.", "turbo: 4"),
+        ("`--turbo 64` helps.", "--turbo 64"),
+        ("`TURBO_MODE=1` helps.", "TURBO_MODE=1"),
+        ("`nvjet_tst_128x256_64x8` runs.", "nvjet_tst_128x256_64x8"),
         ("The `fused_rmsnorm_fwd_v3` takes long.", "fused_rmsnorm_fwd_v3"),
         ("It is `aten::bmm`.", "aten::bmm"),
         ("It is aten::convolution.", "aten::convolution"),

@@ -15,6 +15,7 @@ CLAIMS = {
     "stalls and divergence": "Warp stalls and branch divergence cost time.",
     "access patterns": "Its uncoalesced loads waste bandwidth.",
     "use of the units": "Tensor core utilisation is low because of wave quantization.",
+    "where a kernel keeps its data": "A fused kernel keeps it in registers.",
     "clocks and power": "The GPU is throttling.",
     "tile sizes": "The tile size is too small for this matrix.",
 }
@@ -37,6 +38,9 @@ def test_a_claim_about_the_inside_of_a_kernel_is_refused(what, grounds):
         "`nvjet_tst_128x256_64x4_1x2_h_bz_TNT` spells its tile size.",
         "Each call has few tiles to share out.",
         "The cache of keys and values grows.",
+        "Nsight Compute could show whether it stays in registers.",
+        "The host stalls on the copy.",
+        "Keep the values in the KV cache.",
     ],
 )
 def test_what_a_named_tool_could_show_may_be_named(text, grounds):
@@ -54,6 +58,19 @@ def test_what_a_named_tool_could_show_may_be_named(text, grounds):
 )
 def test_naming_a_tool_does_not_make_a_claim_true(text, grounds):
     assert len(told("GROUND005", text, grounds)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One kernel would hold the row in shared memory.",
+        "The tensor fits in L2.",
+        "Its intermediate stays on chip.",
+        "The reads stay in the cache.",
+    ],
+)
+def test_where_data_lies_is_for_a_tool_to_show(text, grounds):
+    assert [problem.split(":")[0] for problem in told("GROUND005", text, grounds)] == ["where a kernel keeps its data"]
 
 
 def test_the_message_quotes_the_sentence(grounds):

@@ -58,7 +58,15 @@ RATED = frozenset(
 # Compute findings, where the shapes are those of a matrix product; or without a rating.
 PRODUCT = frozenset({"m", "n", "k", "misaligned", "odd_dims", "batched"})
 SPELLED = frozenset({"precision"})
-UNRATED = frozenset({"unmodelled"})
+UNRATED = frozenset({"unmodelled", "unmodelled_share_pct"})
+# Of calls of attention whose shapes are recorded; of lookups in several tables at once.
+ATTENTION = frozenset({"causal", "heads_count", "query_tokens", "key_tokens", "tiles_per_unit"})
+LOOKUPS = frozenset({"tables_count", "indices_count", "stored_bytes", "fits_cache"})
+# Findings about a part of their kernels: layout copies, and forward work run again.
+PARTS = frozenset({"part", "calls_ms", "ratable_pct"})
+COMPUTE_OPTIONAL = RATED | PRODUCT | SPELLED | UNRATED | ATTENTION | LOOKUPS | PARTS | {"claimed_by_fusion_ms"}
+# What the scoring adds to findings of any analyzer.
+SCORED = frozenset({"after_first_pct", "first_id", "half_host_score_pct", "profiler_sensitive"})
 
 # Idle findings: always there; by cause; of blocking calls; of slow hosts; of launch sequences that repeat.
 IDLE = frozenset(
@@ -80,6 +88,11 @@ IDLE = frozenset(
 )
 GAPS = frozenset(
     {
+        "gaps_ms",
+        "warmup_pct",
+        "annotation",
+        "annotation_pct",
+        "generated",
         "cause_share_pct",
         "busy_pct",
         "gaps_count",
@@ -113,8 +126,25 @@ SYNC = frozenset(
         "guessed_pct",
     }
 )
-PACE = frozenset({"ops_per_ms", "python_pct", "python_module", "graph_candidate"})
+PACE = frozenset(
+    {"ops_per_ms", "python_pct", "python_module", "graph_candidate", "size_asserts_count", "size_asserts_pct"}
+)
 GRAPH = frozenset({"graph_idle_pct", "repeats_count", "launches_per_sequence", "sequences_count"})
+ANNOTATED = frozenset({"at_begin_count", "at_begin_pct"})
+STALLS = frozenset(
+    {
+        "stalls_count",
+        "stalls_ms",
+        "stalls_pct",
+        "longest_stall_ms",
+        "longest_stall_op",
+        "median_stall_ms",
+        "stalled_ops_count",
+        "call_count",
+        "call_median_us",
+        "call_max_ms",
+    }
+)
 LATENCY = frozenset({"launch_latency_p10_us", "launch_latency_us", "launch_latency_p90_us"})
 # Idle findings of devices with kernels, and with launches of their own; of runs with annotated steps.
 IDLE_OPTIONAL = (
@@ -123,7 +153,13 @@ IDLE_OPTIONAL = (
     | PACE
     | GRAPH
     | LATENCY
+    | ANNOTATED
+    | STALLS
     | {
+        "aspect",
+        "htod_blocked_ms",
+        "dtoh_blocked_ms",
+        "gaps_per_step",
         "mean_kernel_us",
         "empty_queue_pct",
         "host_bound",
@@ -151,6 +187,8 @@ COMMUNICATION = ASKED | {
     "hideable_ms",
     "hideable_pct",
     "uncovered_compute_ms",
+    "remedy",
+    "sparse_pipeline",
     "neighbours_ms",
     "top_neighbour",
     "top_neighbour_ms",
@@ -174,6 +212,7 @@ SMALL_COLLECTIVES = ASKED | {
     "min_us",
     "saving_ms",
     "top_collective",
+    "remedy",
 }
 COPIES = frozenset(
     {
@@ -194,6 +233,13 @@ COPIES = frozenset(
         "blocking_count",
         "blocked_ms",
         "on_compute_stream_pct",
+        "ddp_bucket_count",
+        "ddp_bucket_ms",
+        "ddp_bucket_pct",
+        "ddp_buffer_count",
+        "ddp_buffer_ms",
+        "ddp_buffer_pct",
+        "ddp_pct",
     }
 )
 REPEATED = frozenset(
@@ -224,11 +270,18 @@ MESSAGES = frozenset({"top_message_bytes", "top_message_dtype"})
 GROUP = frozenset({"group_size", "group_name", "group_ranks"})
 SIZED = frozenset({"moved_bytes", "sized_pct", "algorithm_gbps", "best_algorithm_gbps"})
 BUS = frozenset({"bus_gbps", "best_bus_gbps"})
-PEER_LINK = BUS | {"peer_link_gbps", "peer_link_pct"}
-WAITING = frozenset({"wait_estimate_ms", "wait_estimate_pct"})
+PEER_LINK = BUS | {"peer_link_gbps", "peer_link_pct", "link_saving_ms"}
+WAITING = frozenset({"wait_estimate_ms", "wait_estimate_pct", "peers_saving_ms"})
 COPIES_OPTIONAL = frozenset(
     {"copy_bytes", "achieved_gbps", "largest_bytes", "tiny_count", "tiny_ms", "tiny_pct", "tiny_saving_ms"}
 )
 COPY_LINK = frozenset({"large_gbps", "link_gbps", "link_pct"})
 PINNED = frozenset({"pinned_saving_ms"})
-MULTI_KERNEL_OPTIONAL = MESSAGES | GROUP | SIZED | PEER_LINK | WAITING | COPIES_OPTIONAL | COPY_LINK | PINNED
+# Of the run's large copies from pinned memory to the GPU; of findings with a known saving.
+LARGE_PINNED = frozenset(
+    {"pinned_gbps", "pinned_link_gbps", "pinned_link_pct", "pinned_exposed_ms", "pinned_exposed_pct"}
+)
+KNOWN_SAVING = frozenset({"gap_ms"})
+MULTI_KERNEL_OPTIONAL = frozenset().union(
+    MESSAGES, GROUP, SIZED, PEER_LINK, WAITING, COPIES_OPTIONAL, COPY_LINK, PINNED, LARGE_PINNED, KNOWN_SAVING
+)

@@ -21,6 +21,9 @@ GAPS = {
     "call": "",
     "call_pct": 0.0,
     "frame": "",
+    "annotation": "",
+    "generated": False,
+    "warmup_pct": 0.0,
 }
 SYNC = {
     **GAPS,
@@ -42,6 +45,8 @@ EAGER = {**LAUNCH, "graph_candidate": False}
 REPEATING = {**LAUNCH, "graph_candidate": True, "graph_idle_pct": 80.0}
 HOST = {**GAPS, "cause": "host_code", "graph_candidate": False, "python_pct": 90.0}
 FRAME = {"frame": "train.py(3): log"}
+UNDER = {"annotation": "## backward ##", "at_begin_count": 4}
+STALLED = {"cause": "host_code", "aspect": "host_stalls", "stalls_count": 27, "inventory": True, "frame": ""}
 
 
 def of(cause, call="", **more):
@@ -70,8 +75,16 @@ CASES = {
     "tiny_kernels": ({**EAGER, "mean_kernel_us": 9.9}, {**EAGER, "mean_kernel_us": 10.0}),
     "profiler_inflates_host": ({**EAGER, "stacks_recorded": True}, {**SYNC, "stacks_recorded": True}),
     "host_code_frame": ({**HOST, **FRAME}, HOST),
-    "host_code_unplaced": (HOST, {**HOST, **FRAME}),
-    "host_code_stall": ({**HOST, "stalled_pct": 50.0}, {**HOST, "stalled_pct": 49.0}),
+    "host_code_unplaced": (HOST, {**HOST, **UNDER}),
+    "host_code_annotation": ({**HOST, **UNDER}, {**HOST, **UNDER, **FRAME}),
+    "host_code_generated": ({**HOST, "generated": True}, {**LAUNCH, "generated": True}),
+    "inductor_size_asserts": (
+        {**REPEATING, "size_asserts_pct": 10.0, "size_asserts_count": 1200},
+        {**REPEATING, "size_asserts_pct": 9.9, "size_asserts_count": 1200},
+    ),
+    "host_stalls": (STALLED, HOST),
+    "host_code_stall": ({**HOST, "stalled_pct": 50.0}, {**HOST, "stalled_pct": 50.0, "generated": True}),
+    "first_use_in_warmup": (of("compilation", warmup_pct=50.0), of("compilation", warmup_pct=49.0)),
     "host_code_repeating": ({**HOST, "graph_candidate": True, "graph_idle_pct": 60.0}, HOST),
     "data_loading_frame": (of("data_loading", **FRAME), of("data_loading")),
     "data_loading": (of("data_loading"), of("data_loading", **FRAME)),
@@ -142,6 +155,11 @@ def test_every_pattern_but_the_default_has_a_case():
         ({**EAGER, "python_pct": 60.0, "all_idle_pct": 70.0}, "launch_bound_eager"),
         ({**HOST, "call": "aten::sort", "stalled_pct": 80.0}, "host_code_stall"),
         (of("compilation", "triton/compiler/compiler.py(9): compile"), "compilation_of_code"),
+        ({**HOST, **UNDER}, "host_code_annotation"),
+        ({**HOST, **FRAME, "call": "Torch-Compiled Region", "generated": True}, "host_code_generated"),
+        ({**EAGER, "generated": True, "size_asserts_pct": 60.0, "size_asserts_count": 9}, "inductor_size_asserts"),
+        (STALLED, "host_stalls"),
+        (of("compilation", "cudaFree", warmup_pct=99.0), "first_use_in_warmup"),
         (of("compilation", "hipLaunchKernel"), "module_loading"),
         (of("memory_management", "cudaHostAlloc"), "pinned_allocation"),
         (of("memory_management", "cudaFree"), "allocator_frees"),
@@ -164,6 +182,7 @@ def test_no_cause_is_left_to_the_default_alone():
     )
     causes += ("garbage_collection", "graph_launch", "communication_setup", "profiler")
     complete = {"sync_op": "aten::item", "sync_class": "read", "graph_candidate": False, "call": "cudaMalloc"}
+    complete["python_pct"] = 90.0
 
     for cause in causes:
         assert matching_patterns("idle", {**GAPS, "cause": cause, **complete})[0] not in (

@@ -33,14 +33,19 @@ ANALYZERS = (
 # What a condition on one field says about others: they come together.
 TOGETHER = (
     fields.RATED - fields.SPELLED,
+    fields.ATTENTION,
+    fields.LOOKUPS,
     fields.MESSAGES,
     fields.PEER_LINK,
     fields.WAITING,
     fields.COPIES_OPTIONAL,
     fields.COPY_LINK,
+    fields.LARGE_PINNED,
     fields.GAPS,
     fields.SYNC,
     fields.PACE,
+    fields.ANNOTATED,
+    fields.STALLS,
     fields.GRAPH,
 )
 
@@ -56,7 +61,7 @@ def known_fields(analyzer: str) -> frozenset[str]:
         return fields.OF_ALL.union(*fields.ASPECTS.values(), fields.MULTI_KERNEL_OPTIONAL)
     if analyzer == "fusion":
         return fields.OF_ALL | FUSION | FUSION_RATED | FUSION_UNRATED
-    return fields.OF_ALL | fields.COMPUTE | fields.RATED | fields.PRODUCT | fields.UNRATED
+    return fields.OF_ALL | fields.COMPUTE | fields.COMPUTE_OPTIONAL
 
 
 def present_fields(pattern: PatternFile) -> frozenset[str]:
@@ -236,11 +241,75 @@ def test_an_optimizer_is_told_to_fuse_only_what_is_not_fused(top, expected):
     assert [name for name in matching_patterns("elementwise", known) if name != "default"] == expected
 
 
-@pytest.mark.parametrize(("share", "expected"), [(15.0, ["layout_changes", "default"]), (14.9, ["default"])])
-def test_layout_advice_needs_layout_time(share, expected):
-    known = {"kind": "modelled", "layout_pct": share, "extra_kernels": "nchwToNhwc", "bound": "memory"}
+@pytest.mark.parametrize(("analyzer", "expected"), [("convolution", "layout_changes"), ("attention", "layout_copies")])
+def test_layout_advice_is_for_layout_copies_alone(analyzer, expected):
+    copies = {"kind": "measured", "part": "layout", "calls_ms": 2.0, "layout_pct": 100.0, "extra_kernels": "nchwToNhwc"}
+    calls = {"kind": "modelled", "layout_pct": 40.0, "extra_kernels": "nchwToNhwc", "bound": "memory"}
 
-    assert matching_patterns("convolution", known) == expected
+    assert matching_patterns(analyzer, copies)[0] == expected
+    assert expected not in matching_patterns(analyzer, calls)
+
+
+def test_forward_work_run_again_has_its_own_advice():
+    assert matching_patterns("generic", {"kind": "measured", "part": "recomputation", "ratable_pct": 20.0})[0] == (
+        "recomputation"
+    )
+
+
+FUSED = {"fused": True, "efficiency_pct": 20.0, "bound": "compute", "gpu_vendor": "amd", "phase": "forward"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        # 76 heads of 35 tiles of queries on 304 units: enough of them, and no backward pass
+        pytest.param({"tiles_per_unit": 8.75}, ["fused_on_amd", "default"], id="many tiles"),
+        pytest.param({"tiles_per_unit": 1.9}, ["few_tiles", "fused_on_amd", "default"], id="few tiles"),
+        pytest.param({"phase": "backward"}, ["fused_on_amd", "fused_backward", "default"], id="backward"),
+    ],
+)
+def test_advice_about_small_calls_and_backward_needs_them(change, expected):
+    assert matching_patterns("attention", FUSED | change) == expected
+
+
+LOOKUP = {"kind": "modelled", "category": "embedding", "top_op": "aten::embedding", "op_names": "aten::embedding"}
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ({}, "embedding"),
+        ({"tables_count": 122, "fits_cache": False}, "table_batched"),
+        ({"tables_count": 122, "fits_cache": True}, "table_batched_in_cache"),
+    ],
+)
+def test_lookups_that_are_joined_already_are_not_told_to_join(tables, expected):
+    assert matching_patterns("generic", LOOKUP | tables)[0] == expected
+
+
+@pytest.mark.parametrize(("library", "expected"), [("Inductor", "generated_kernels"), ("vLLM", "unrated")])
+def test_only_kernels_of_the_compiler_are_called_generated(library, expected):
+    known = {
+        "kind": "upper_bound",
+        "category": "elementwise",
+        "library": library,
+        "op_names": "rotary_embedding_kernel, triton_poi_fused_add_0",
+    }
+
+    assert matching_patterns("elementwise", known)[0] == expected
+
+
+@pytest.mark.parametrize(("share", "expected"), [(50.0, "concatenation"), (49.9, "casts_and_copies")])
+def test_a_finding_is_named_after_an_op_that_has_most_of_it(share, expected):
+    known = {
+        "kind": "modelled",
+        "category": "memory",
+        "top_op": "aten::cat",
+        "op_names": "aten::cat, aten::clone",
+        "top_share_pct": share,
+    }
+
+    assert matching_patterns("elementwise", known)[0] == expected
 
 
 @pytest.mark.parametrize(("vendor", "expected"), [("nvidia", "fused_on_nvidia"), ("amd", "fused_on_amd")])

@@ -97,6 +97,31 @@ def test_a_run_is_bound_by_what_it_would_lose_most_without_if_that_is_clear(prog
     assert facts_of(program).bound_by == bound_by
 
 
+def late_kernels() -> Program:
+    """Kernels of 60 launched every 100."""
+    program = Program()
+    for number in range(5):
+        program.launched("k", ts=100 * number, start=100 * number + 10, dur=60)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("program", "recorded", "halved"),
+    [
+        # From 10 to 470. Without host time 5 * 60 and 4 gaps of 1 are left of 460, 34 % less; without kernels 400 are,
+        # 13 % less. With launches every 50 it is the kernels' 304, and without host time no less
+        pytest.param(late_kernels(), "host", "compute", id="host, until it is halved"),
+        pytest.param(host_bound(), "host", "host", id="host in any case"),
+        pytest.param(gaps(2, 2), "compute", "compute", id="compute in any case"),
+        pytest.param(gaps(2, 2, 2, 250), "unknown", "unknown", id="67 % explained"),
+    ],
+)
+def test_what_bounds_a_run_is_also_told_with_host_time_halved(program, recorded, halved):
+    facts = facts_of(program)
+
+    assert (facts.bound_by, facts.bound_by_half_host) == (recorded, halved)
+
+
 def test_each_resource_free_gives_a_bound():
     # a from 10 to 110, the call returns at 115, b launched at 120 and running from 130 to 140; an all-reduce of 20
     # queued behind it, from 140

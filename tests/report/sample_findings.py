@@ -215,6 +215,7 @@ def elementwise_f2() -> dict:
             "source": "",
             "graph_replayed": False,
             "unmodelled": "no input shapes recorded",
+            "unmodelled_share_pct": 100.0,
             "kernels_per_instance": 1.0,
             "extra_kernels": "",
             "attention_module": False,

@@ -29,7 +29,7 @@ def table(tmp_path):
         ("gemm.F1.tf32", "yes or no", "no"),
         ("gemm.F1.top_op", "text", "aten::mm"),
         ("gemm.F1.m1.op", "text", "aten::mm"),
-        ("gemm.F1.m1.shapes", "text", "4096x4096, 4096x4096"),
+        ("gemm.F1.m1.shapes", "text", "4096x4096 (x2)"),
         ("gemm.F1.m1.time_ms", "time", "3.200 ms"),
         ("gemm.F1.m1.floor_us", "time", "343.6 µs"),
         ("gemm.F1.m1.work_flops", "FLOP", "137 GFLOP"),

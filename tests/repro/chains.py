@@ -56,11 +56,7 @@ def fusion_chain(model, pattern):
     """The chain of the one candidate of a composition."""
     run = inputs_of(model)
     result = find_candidates(run)
-    found = [
-        c
-        for c in (*result.candidates, *result.unrated)
-        if c.composition and c.composition.identity == pattern
-    ]
+    found = [c for c in (*result.candidates, *result.unrated) if c.composition and c.composition.identity == pattern]
     assert len(found) == 1, [c.composition and c.composition.identity for c in result.candidates]
     return chain_of_candidate(run, result.calls, found[0], "fusion.F1")
 

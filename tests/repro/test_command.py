@@ -11,7 +11,7 @@ import pytest
 
 from rooftrace.cli import repro
 from rooftrace.contracts import store
-from rooftrace.contracts.chains import CHAINS, ChainsFile
+from rooftrace.contracts.chains import ChainsFile
 from rooftrace.errors import CheckFailed, InputError, UsageError
 from tests.repro.chains import F32, call_chain
 
@@ -29,7 +29,7 @@ def folder(tmp_path):
 
 def write_chains(run, *chains):
     file = ChainsFile(chains=list(chains), tool_version="0.1.0", source_sha256="0" * 64)
-    store.write_bytes(run / CHAINS, store.to_json(file))
+    store.write_bytes(run / store.CHAINS, store.to_json(file))
 
 
 def call(folder, finding, output=None, *, as_json=False):
@@ -121,7 +121,7 @@ def test_a_finding_without_recorded_calls_is_refused(folder):
 
 
 def test_a_run_of_an_older_version_without_calls_is_told_to_be_made_again(folder):
-    (folder / CHAINS).unlink()
+    (folder / store.CHAINS).unlink()
 
     with pytest.raises(InputError) as raised:
         call(folder, "gemm.F1")
@@ -133,7 +133,7 @@ def test_a_run_of_an_older_version_without_calls_is_told_to_be_made_again(folder
 
 
 def test_calls_that_do_not_match_their_schema_are_refused(folder):
-    (folder / CHAINS).write_text('{"chains": 1}', encoding="utf-8")
+    (folder / store.CHAINS).write_text('{"chains": 1}', encoding="utf-8")
 
     with pytest.raises(CheckFailed, match=r"`chains\.json` does not match its schema: 3 problems"):
         call(folder, "gemm.F1")

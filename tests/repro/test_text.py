@@ -69,9 +69,9 @@ def test_both_parts_of_a_rotary_embedding_read_their_own_input():
         "t0 = mul_0(x0, x1)",
         "t1 = slice_1(x0)",
         "t2 = slice_2(x0)",
-        "t7 = mul_7(x2, x3)",
-        "t8 = slice_8(x2)",
-        "t9 = slice_9(x2)",
+        "t7 = mul_7(x3, x4)",
+        "t8 = slice_8(x3)",
+        "t9 = slice_9(x3)",
     ]
 
 

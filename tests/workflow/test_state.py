@@ -79,6 +79,38 @@ def test_a_task_that_nobody_has_had_comes_before_a_retry():
     assert [item.analyzer for item in hand_out(state)[1]] == ["fusion", "idle"]
 
 
+def test_in_a_resumed_run_what_is_not_back_comes_first():
+    state, _ = hand_out(state_of("idle", "gemm", *NAMES[2:]))
+    state = accept(state, "gemm", None)
+
+    assert [item.analyzer for item in hand_out(state, is_resumed=True)[1]] == ["idle", "attention", "fusion"]
+    assert [item.analyzer for item in hand_out(state)[1]] == ["fusion", "model"]
+
+
+def test_resuming_every_time_ends_too():
+    """Five tasks twice each, three at a time: ten tasks in four waves."""
+    state, waves = state_of(*NAMES), []
+    while True:
+        state, out = hand_out(state, is_resumed=True)
+        if not out:
+            break
+        waves.append([item.analyzer for item in out])
+
+    assert sorted(name for wave in waves for name in wave) == sorted([*NAMES, *NAMES])
+    assert set(statuses(state).values()) == {"fallen_back"}
+
+
+def test_words_that_are_given_up_leave_the_report_to_be_written_again():
+    state, _ = hand_out(state_of("gemm"))
+    state, _ = hand_out(state)
+    state = reported(state, "a" * 64, is_checked=True)
+
+    assert hand_out(state)[0].report_sha256 is None
+    for _ in range(3):
+        state = refuse(state, "gemm", ["a problem"])
+    assert (statuses(state), state.report_sha256) == ({"gemm": "fallen_back"}, None)
+
+
 def test_asking_never_goes_on_for_ever():
     """Five tasks, three at a time, twice each: after 2 + 2 waves nothing is handed out any more."""
     state, waves = state_of(*NAMES), 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from rooftrace.contracts import store
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import CheckFailed, InputError, UsageError
 from rooftrace.pack import ROOT
+from rooftrace.report.notice import with_notice, without_notice
 from rooftrace.validators import check_run
 from rooftrace.workflow import AnalyzeOptions, analyze
 from rooftrace.workflow.agents import prepare, report, submit
@@ -263,6 +265,63 @@ def test_another_session_goes_on_from_the_folder_alone(run):
     assert report(run) == []
     assert ask()["action"] == "done"
     assert "Wrap the step in `torch.compile`" in (run / "report.json").read_text(encoding="utf-8")
+
+
+def test_a_run_that_nobody_touched_for_long_is_resumed_by_itself(run):
+    first = [task["analyzer"] for task in next_step(run)["tasks"]]
+    assert set(first) & {task["analyzer"] for task in next_step(run)["tasks"]} == set()
+
+    old = (run / "state.json").stat().st_mtime - 3_600
+    os.utime(run / "state.json", (old, old))
+    step = next_step(run)
+
+    assert [task["analyzer"] for task in step["tasks"]] == first
+    assert step["note"].startswith(f"Handed out before and not back, so here again: {', '.join(first)}. ")
+
+
+def notice(run):
+    """The lines under the title of the report, down to its first section."""
+    text = (run / "analysis.md").read_text(encoding="utf-8")
+    return text.split("\n", 1)[1].split("\n## ")[0].strip()
+
+
+def test_the_report_says_whose_words_are_open_until_none_is(run):
+    start = "> Words still open for "
+    end = ": run `next`. Numbers, titles and order stay as they are."
+    names = [task.analyzer for task in read(run).tasks]
+    assert notice(run) == f"{start}{', '.join(names)}{end}"
+
+    submit(run, "gemm", SOUND)
+    names.remove("gemm")
+    assert notice(run) == f"{start}{', '.join(names)}{end}"
+    assert problems_of(run) == []
+
+    while (step := next_step(run))["action"] == "write_prose":
+        assert report(run) == []
+        assert notice(run).startswith(start)
+    assert (step["action"], problems_of(run)) == ("report", [])
+    assert report(run) == []
+    assert notice(run) == ""
+    assert next_step(run)["action"] == "done"
+
+
+@pytest.mark.parametrize("names", [["gemm"], ["gemm", "multi_kernel", "model"]], ids=len)
+def test_the_notice_comes_off_as_it_went_on(names):
+    text = "# Title\n\n## First\n\nWords.\n"
+
+    assert without_notice(text) == text
+    assert with_notice(text, []) == text
+    assert with_notice(text, names) != text
+    assert without_notice(with_notice(text, names)) == text
+
+
+@pytest.mark.parametrize("line", ["Words gone for gemm", "Words still open for gemm: all is fast. Numbers"])
+def test_a_line_that_only_looks_like_the_notice_stays(line):
+    text = with_notice("# Title\n\n## First\n", ["gemm"])
+    other = text.replace("Words still open for gemm", line)
+
+    assert other != text
+    assert without_notice(other) == other
 
 
 def test_a_report_changed_by_hand_is_to_be_written_again(run):

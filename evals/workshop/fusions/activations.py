@@ -87,10 +87,10 @@ def gelu_fast_h100(r: Recorder) -> None:
     after_products(r, "FastGELUActivation", "gelu", gelu_fast)
 
 
-@case("gelu", MI300X)
+@case("quick_gelu", MI300X)
 def gelu_quick_mi300x(r: Recorder) -> None:
     """CLIP's."""
-    after_products(r, "QuickGELUActivation", "gelu", gelu_quick)
+    after_products(r, "QuickGELUActivation", "quick_gelu", gelu_quick)
 
 
 def gated(r: Recorder, layer: int, act: str, pattern: str, name: str) -> None:

@@ -264,3 +264,26 @@ def a_mask_made_of_other_numbers(r: Recorder) -> None:
             r.need(ops.unary(r, "eq", tensor((8, 512), "i64"), "1", dtype="bool"))
             topk(r, tensor(X, "bf16"))
             r.need(ops.unary(r, "bitwise_not", tensor((512, 512), "bool")))
+
+
+@case(FAMILY, MI300X)
+def buffers_and_buckets_of_data_parallelism(r: Recorder) -> None:
+    """Copies in a row that DistributedDataParallel makes: buffers from rank 0, gradients from buckets."""
+    with (
+        r.frame("torch/nn/parallel/distributed.py(2110): _distributed_broadcast_coalesced"),
+        r.frame("<built-in method _broadcast_coalesced of PyCapsule object at 0x7f468be8c150>"),
+    ):
+        for number in range(20):
+            copied(r, 64 + number)
+    topk(r, tensor(X, "bf16"))
+    for number in range(20):
+        with r.op("torch.distributed.ddp.reducer::copy_bucket_to_grad", tensor((256 + number,), "f32")):
+            copied(r, 256 + number)
+
+
+def copied(r: Recorder, size: int) -> None:
+    """One tensor into another."""
+    source, out = tensor((size,), "f32"), tensor((size,), "f32")
+    with r.op("aten::copy_", out, source, "False"):
+        r.copy_on_device(source, out)
+    r.need(out)

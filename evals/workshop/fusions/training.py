@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from evals.workshop.fusions import ops
 from evals.workshop.fusions.corpus import case
 from evals.workshop.fusions.machines import MI300X
@@ -56,6 +58,64 @@ def adam_loop_h100(r: Recorder) -> None:
 def adamw_loop_mi300x(r: Recorder) -> None:
     """With decay; ops and the step's annotation alone."""
     stepped(r, "AdamW", SHAPES * 3, decay=True)
+
+
+def adagrad(r: Recorder, weight: Tensor) -> None:
+    """One parameter's update: its squares summed, their root, the quotient."""
+    grad, total = tensor(weight.shape, "f32"), tensor(weight.shape, "f32")
+    ops.ternary(r, "addcmul_", total, grad, grad, "1")
+    root = ops.unary(r, "sqrt", total)
+    ops.scalar(r, "add_", root)
+    ops.ternary(r, "addcdiv_", weight, grad, root, "-0.01")
+
+
+def rmsprop(r: Recorder, weight: Tensor) -> None:
+    """The same with a moving average of the squares."""
+    grad, average = tensor(weight.shape, "f32"), tensor(weight.shape, "f32")
+    ops.scalar(r, "mul_", average)
+    ops.ternary(r, "addcmul_", average, grad, grad, "0.01")
+    root = ops.unary(r, "sqrt", average)
+    ops.scalar(r, "add_", root)
+    ops.ternary(r, "addcdiv_", weight, grad, root, "-0.01")
+
+
+def rmsprop_with_momentum(r: Recorder, weight: Tensor) -> None:
+    """With a buffer for the steps."""
+    grad, average, buffer = (tensor(weight.shape, "f32") for _ in range(3))
+    ops.scalar(r, "mul_", average)
+    ops.ternary(r, "addcmul_", average, grad, grad, "0.01")
+    root = ops.unary(r, "sqrt", average)
+    ops.scalar(r, "add_", root)
+    ops.scalar(r, "mul_", buffer)
+    ops.ternary(r, "addcdiv_", buffer, grad, root, "1")
+    ops.binary(r, "add_", weight, buffer, alpha="-0.01")
+
+
+def looped(r: Recorder, pattern: str, update: Callable[[Recorder, Tensor], None], around: str, lists: int) -> None:
+    """A step over several parameters."""
+    weights = [tensor(shape, "f32") for shape in SHAPES * 2]
+    with r.span("user_annotation", around), r.plant(pattern, tensors=len(weights), lists=lists):
+        for weight in weights:
+            update(r, weight)
+    r.need(*weights)
+
+
+@case("adagrad_loop")
+def adagrad_loop_h100(r: Recorder) -> None:
+    """As the trace of a recommender has it."""
+    looped(r, "adagrad_loop", adagrad, "Optimizer.step#Adagrad.step", 3)
+
+
+@case("rmsprop_loop", MI300X, stacks=False)
+def rmsprop_loop_mi300x(r: Recorder) -> None:
+    """Without momentum."""
+    looped(r, "rmsprop_loop", rmsprop, "Optimizer.step#RMSprop.step", 3)
+
+
+@case("rmsprop_momentum_loop")
+def rmsprop_with_momentum_h100(r: Recorder) -> None:
+    """With it."""
+    looped(r, "rmsprop_momentum_loop", rmsprop_with_momentum, "Optimizer.step#RMSprop.step", 4)
 
 
 @case("sgd_loop")

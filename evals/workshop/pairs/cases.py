@@ -23,25 +23,15 @@ def same_cases() -> list[PairCase]:
             threads,
             lambda name: name.replace("Module: MLP_", "Module: FeedForward_").replace("_Self", "_Masked"),
         )
-        cases.append(
-            PairCase(name=f"{gpu.slug} modules renamed", gpu=gpu, base=threads, target=renamed, causes=())
-        )
+        cases.append(PairCase(name=f"{gpu.slug} modules renamed", gpu=gpu, base=threads, target=renamed, causes=()))
     for gpu in (H100_SXM, A100_SXM_80):
         threads = run(gpu, "inference", "large", frozenset(), 4)
         unstacked = changes.without_frames(threads)
-        cases.append(
-            PairCase(name=f"{gpu.slug} no stacks", gpu=gpu, base=threads, target=unstacked, causes=())
-        )
-        lowered = changes.renamed_spans(
-            threads, lambda name: {"aten::linear": "aten::_linear"}.get(name, name)
-        )
-        cases.append(
-            PairCase(name=f"{gpu.slug} other dispatch", gpu=gpu, base=threads, target=lowered, causes=())
-        )
+        cases.append(PairCase(name=f"{gpu.slug} no stacks", gpu=gpu, base=threads, target=unstacked, causes=()))
+        lowered = changes.renamed_spans(threads, lambda name: {"aten::linear": "aten::_linear"}.get(name, name))
+        cases.append(PairCase(name=f"{gpu.slug} other dispatch", gpu=gpu, base=threads, target=lowered, causes=()))
         replayed = changes.as_graph(threads, "nn.Module: GPT_0")
-        cases.append(
-            PairCase(name=f"{gpu.slug} graph replay", gpu=gpu, base=threads, target=replayed, causes=())
-        )
+        cases.append(PairCase(name=f"{gpu.slug} graph replay", gpu=gpu, base=threads, target=replayed, causes=()))
         noisy = [changes.with_jitter(threads, 0.02, seed) for seed in ("one", "two")]
         cases.append(PairCase(name=f"{gpu.slug} noise", gpu=gpu, base=noisy[0], target=noisy[1], causes=()))
     return cases

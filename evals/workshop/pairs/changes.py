@@ -17,9 +17,7 @@ def rewritten(threads: Threads, rewrite: Rewrite) -> Threads:
     return tuple(replace(thread, instructions=tuple(rewrite(thread.instructions))) for thread in threads)
 
 
-def with_kernels(
-    threads: Threads, name: str, factor: float, renamed: Callable[[str], str] | None = None
-) -> Threads:
+def with_kernels(threads: Threads, name: str, factor: float, renamed: Callable[[str], str] | None = None) -> Threads:
     """Kernels whose name contains ``name`` at this factor of their time and, where asked, under another name."""
 
     def changed(row: Activity) -> Activity:
@@ -88,9 +86,7 @@ def renamed_spans(threads: Threads, rename: Callable[[str], str]) -> Threads:
     """Spans under other names."""
 
     def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
-        return [
-            replace(row, name=rename(row.name)) if isinstance(row, Enter) else row for row in instructions
-        ]
+        return [replace(row, name=rename(row.name)) if isinstance(row, Enter) else row for row in instructions]
 
     return rewritten(threads, rewrite)
 
@@ -175,9 +171,7 @@ def with_jitter(threads: Threads, share: float, seed: str) -> Threads:
     draws = Draws(seed)
 
     def changed(row: Activity) -> Activity:
-        return replace(
-            row, duration_ns=round(row.duration_ns * (1 + share * (2 * draws.level("jitter") - 1)))
-        )
+        return replace(row, duration_ns=round(row.duration_ns * (1 + share * (2 * draws.level("jitter") - 1))))
 
     def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
         return [

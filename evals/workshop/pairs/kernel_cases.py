@@ -44,17 +44,13 @@ def _slower() -> list[PairCase]:
         for gpu, kind, name, factor in families
     ]
     faster = cases[0]
-    turned = replace(
-        faster, name=f"{faster.name}, turned", base=faster.target, target=faster.base, is_regression=False
-    )
+    turned = replace(faster, name=f"{faster.name}, turned", base=faster.target, target=faster.base, is_regression=False)
     return [*cases, turned]
 
 
 def _kernels() -> list[PairCase]:
     def old(_: str) -> str:
-        return (
-            "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_64x3_tn_align8>(Params)"
-        )
+        return "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_64x3_tn_align8>(Params)"
 
     def efficient(name: str) -> str:
         return (
@@ -114,11 +110,7 @@ def _launches() -> list[PairCase]:
 
 def _types() -> list[PairCase]:
     def retyped(value: object) -> object:
-        return (
-            ["float" if entry == "c10::BFloat16" else entry for entry in value]
-            if isinstance(value, list)
-            else value
-        )
+        return ["float" if entry == "c10::BFloat16" else entry for entry in value] if isinstance(value, list) else value
 
     cases = []
     for gpu, op, name in (
@@ -163,9 +155,7 @@ def _moves() -> list[PairCase]:
 def _shapes() -> list[PairCase]:
     cases = []
     for gpu, kind in ((H100_SXM, "inference"), (A100_SXM_80, "inference"), (MI300X, "training")):
-        doubled = Workload(
-            gpu=gpu, layers=2, vocabulary=8000, steps=4, problems=frozenset(), **{**LARGE, "batch": 16}
-        )
+        doubled = Workload(gpu=gpu, layers=2, vocabulary=8000, steps=4, problems=frozenset(), **{**LARGE, "batch": 16})
         build = inference if kind == "inference" else training
         cases.append(
             PairCase(

@@ -33,9 +33,7 @@ def _waits() -> list[PairCase]:
                 gpu=gpu,
                 base=threads,
                 target=read,
-                causes=("synchronisation",)
-                if size == "large"
-                else ("synchronisation", "launch_bound", "host_code"),
+                causes=("synchronisation",) if size == "large" else ("synchronisation", "launch_bound", "host_code"),
                 planted=False,
             )
         )
@@ -171,6 +169,4 @@ def _idle() -> list[PairCase]:
 
 
 def _idle_case(gpu: Gpu, name: str, base: Threads, target: Threads, causes: tuple[str, ...]) -> PairCase:
-    return PairCase(
-        name=f"{gpu.slug} {name}", gpu=gpu, base=base, target=target, causes=causes, planted=False
-    )
+    return PairCase(name=f"{gpu.slug} {name}", gpu=gpu, base=base, target=target, causes=causes, planted=False)

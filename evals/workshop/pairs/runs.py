@@ -71,9 +71,7 @@ def run(gpu: Gpu, kind: str, size: str, problems: frozenset[str] = frozenset(), 
 def builder(gpu: Gpu, seed: str, stream: int | None = None) -> ThreadBuilder:
     """Builds instructions that are put into the main thread, for its default stream or another one."""
     default = 7 if gpu.vendor == "nvidia" else 0
-    return ThreadBuilder(
-        gpu, Draws(seed), tid=MAIN_TID, name="python3", stream=default if stream is None else stream
-    )
+    return ThreadBuilder(gpu, Draws(seed), tid=MAIN_TID, name="python3", stream=default if stream is None else stream)
 
 
 def planted_ns(case: PairCase) -> int | None:

@@ -39,7 +39,7 @@ def _forward(scene: Scene) -> None:
     x = Tensor((setting.batch * setting.length, setting.width))
     for layer in range(setting.layers):
         with b.scope(f"layer {layer}"), b.module(f"Block_{layer}"), b.frame("model.py(69): forward"):
-            _block(scene, x, layer)
+            block(scene, x, layer)
             inside_layer(scene, layer)
     with b.scope("head"), b.module("Linear_900"), b.frame("torch/nn/modules/linear.py(124): forward"):
         with scene.place("misaligned") as planted:
@@ -48,7 +48,8 @@ def _forward(scene: Scene) -> None:
             matmul(b, "aten::mm", x, Tensor((words, x.shape[1])).t(), kernel)
 
 
-def _block(scene: Scene, x: Tensor, layer: int) -> None:
+def block(scene: Scene, x: Tensor, layer: int) -> None:
+    """One layer over flat rows."""
     b, width = scene.main, scene.setting.width
     with b.scope("norm 1"), b.module(f"RMSNorm_{2 * layer}"), b.frame("norm.py(30): forward"):
         _fused_norm(scene, x)
@@ -58,12 +59,12 @@ def _block(scene: Scene, x: Tensor, layer: int) -> None:
         with scene.place("unfused_norm") as planted:
             _norm(scene, x, planted=planted)
     with b.scope("mlp"), b.module(f"MLP_{layer}"), b.frame("model.py(53): forward"):
-        gate = linear(scene, x, 8 * width, 4 * layer + 2, scene.has("fp32_gemm") and "fp32_gemm")
+        gate = linear(scene, x, 8 * width, 4 * layer + 2, "fp32_gemm")
         with scene.place("unfused_activation") as planted, b.module(f"SwiGLU_{layer}"):
             hidden = _gate(scene, gate, planted=planted)
         with scene.place("redundant_casts") as planted:
             if planted:
-                _casts(scene, hidden)
+                cast_there_and_back(scene, hidden)
         linear(scene, hidden, width, 4 * layer + 3, "slow_gemm")
     with scene.place("tiny_gemms") as planted, b.module(f"Adapters_{layer}"), b.frame("adapters.py(40): forward"):
         _adapters(scene, planted=planted)
@@ -81,12 +82,12 @@ def _norm(scene: Scene, x: Tensor, *, planted: bool) -> None:
     decomposed_rms_norm(Context(b=scene.main, tape=None), x)
 
 
-def linear(scene: Scene, x: Tensor, features: int, place: int, kind: str | bool = False) -> Tensor:
+def linear(scene: Scene, x: Tensor, features: int, place: int, kind: str = "") -> Tensor:
     """A projection without bias, which may be planted as slow or as one of floats."""
     b = scene.main
     sizes = (x.shape[0], features, x.shape[1])
     with b.scope(f"linear {place}"), b.module(f"Linear_{place}"), b.frame("torch/nn/modules/linear.py(124): forward"):
-        with scene.place(kind or "") as planted:
+        with scene.place(kind) as planted:
             if kind == "fp32_gemm" and planted:
                 wide = Tensor(x.shape, "float")
                 matmul(
@@ -185,7 +186,7 @@ def _gate(scene: Scene, gate: Tensor, *, planted: bool) -> Tensor:
     return out
 
 
-def _casts(scene: Scene, x: Tensor) -> None:
+def cast_there_and_back(scene: Scene, x: Tensor) -> None:
     """To float and back for nothing."""
     wide = Tensor(x.shape, "float")
     cast_leaf(scene.main, x, wide)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from evals.workshop import kernels
 from evals.workshop.aten import emit
 from evals.workshop.blocks import read_scalar
-from evals.workshop.instructions import Synchronize
+from evals.workshop.instructions import Activity, Launch, Synchronize
 from evals.workshop.plants.scene import Scene, host_copy
-from evals.workshop.program import Tensor
+from evals.workshop.program import Kernel, Tensor, ThreadBuilder
 from evals.workshop.transformer import LOADER, READY_BATCH_NS
 from evals.workshop.whatif.changes import NEVER
 
@@ -79,8 +79,7 @@ def inside_layer(scene: Scene, layer: int) -> None:
             with b.frame("model.py(61): update_scale"):
                 read_scalar(b, Tensor((), "float"))
     with scene.place("launch_bound") as planted:
-        if planted:
-            _small_ops(scene, layer)
+        _small_ops(scene, layer, planted=planted)
     with scene.place("allocator_churn") as planted:
         if planted:
             with b.op("aten::empty", [1 << 28], 15, 0, None, None, None):
@@ -88,10 +87,14 @@ def inside_layer(scene: Scene, layer: int) -> None:
                 _allocator_call(scene, "malloc")
 
 
-def _small_ops(scene: Scene, layer: int) -> None:
-    """A bias worked out op by op on a tensor of a few hundred values."""
+def _small_ops(scene: Scene, layer: int, *, planted: bool) -> None:
+    """A bias worked out op by op on a tensor of a few hundred values; or the same kernels in one graph, where asked."""
     b = scene.main
     words = ("neg", "tanh", "mul number", "sqrt")
+    if not planted:
+        if "launch_bound" in scene.setting.mended:
+            _graph(b, [kernels.elementwise(words[number % len(words)], SMALL, SMALL) for number in range(SMALL_OPS)])
+        return
     with b.module(f"PositionBias_{layer}"), b.frame("model.py(120): forward"):
         for number in range(SMALL_OPS):
             word = words[number % len(words)]
@@ -99,6 +102,29 @@ def _small_ops(scene: Scene, layer: int) -> None:
                 b.work(9_000)
                 inputs = (SMALL, 0.5) if word == "mul number" else (SMALL,)
                 emit(b, f"aten::{word.split()[0]}", kernels.elementwise(word, SMALL, SMALL), *inputs)
+
+
+def _graph(b: ThreadBuilder, nodes: list[Kernel]) -> None:
+    """One launch of a graph of kernels."""
+    rows = tuple(
+        Activity(
+            kind="kernel",
+            name=kernel.name,
+            duration_ns=b.duration_ns(kernel),
+            gap_ns=b.draws.at(b.gpu.queued_gap, "node gap"),
+            tag=b.tag,
+        )
+        for kernel in nodes
+    )
+    b.instructions.append(
+        Launch(
+            call="graph_launch",
+            host_ns=2 * b.draws.at(b.gpu.launch_call, "graph launch"),
+            stream=b.stream,
+            activities=rows,
+            latency_ns=b.draws.at(b.gpu.launch_latency, "graph latency"),
+        )
+    )
 
 
 def _allocator_call(scene: Scene, call: str) -> None:

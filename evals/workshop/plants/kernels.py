@@ -109,7 +109,7 @@ def convolution(gpu: Gpu, x: Tensor, weight: Tensor, out: Tensor) -> Kernel:
 def transposition(x: Tensor, way: str) -> Kernel:
     """A change of layout, ``nchwToNhwc`` or back."""
     name = f"void {way}Kernel<__nv_bfloat16, __nv_bfloat16, float, true, false, (cudnnKernelDataType_t)0>({way}Params)"
-    return rows(name, max(1, x.count // 4096), 0.0, 2.0 * x.bytes)
+    return replace(rows(name, max(1, x.count // 4096), 0.0, 2.0 * x.bytes), is_extra=True)
 
 
 def fused_adam(elements: int) -> Kernel:

@@ -28,11 +28,15 @@ NATURAL = "~"
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A base's GPU, seed, number of steps, size and what is planted in it."""
+    """A base's GPU, seed, number of steps, size and what is planted in it.
+
+    ``mended``: kinds that were planted and whose remedy stands in their place, where that is more than their absence.
+    """
 
     gpu: Gpu
     seed: str
     planted: frozenset[str]
+    mended: frozenset[str] = frozenset()
     steps: int = 3
     layers: int = 2
     width: int = 1024

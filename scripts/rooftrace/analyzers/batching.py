@@ -55,7 +55,6 @@ def batching_claim(workload: Workload, found: Collectives) -> claims.Claim | Non
         category="communication",
         subject="small collectives one by one",
         kind="modelled",
-        exposed_ns=exposed,
         gap_ns=most,
         most_ns=most,
         evidence=_evidence(workload, found, at, used) | {"saving_ms": ns_to_ms(int(saved.sum()))},
@@ -70,6 +69,7 @@ def _evidence(workload: Workload, found: Collectives, at: NDArray[np.int64], bat
     exposed = round(float(found.shared[at].sum()))
     return {
         "aspect": "small_collectives",
+        "remedy": "batching",
         "collective": kinds[0] if len(kinds) == 1 else "mixed",
         "collectives": ", ".join(kinds),
         "time_ms": ns_to_ms(int(found.dur[at].sum())),
@@ -104,7 +104,7 @@ def find_batches(workload: Workload, found: Collectives) -> list[NDArray[np.int6
 def _is_small(found: Collectives) -> NDArray[np.bool_]:
     nbytes = np.array([message.nbytes for message in found.messages], dtype=np.int64)[found.message]
     small = np.where(nbytes > 0, nbytes < SMALL_BYTES, found.dur < SMALL_NS)
-    merged: NDArray[np.bool_] = small & ~np.isin(found.kind, sorted(_NOT_MERGED))
+    merged: NDArray[np.bool_] = small & ~found.early & ~np.isin(found.kind, sorted(_NOT_MERGED))
     return merged
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.calltree import PHASES, is_step_name
+from rooftrace.analyzers.messages import nearest
+from rooftrace.calltree import PHASES, Link, is_step_name
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
 from rooftrace.trace import Kind
-from rooftrace.units import pct
+from rooftrace.units import ns_to_ms, pct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -26,20 +27,22 @@ MIN_EXPOSED_PCT = 2.0
 NOT_RECORDED = "none recorded"
 _MOST_MEMBERS = 20
 _MOST_AROUND = 6
+# Calls of DistributedDataParallel that copy on the GPU: gradients out of their buckets after a reduction, and buffers
+# into and out of a flat one when rank 0's are sent before a forward pass.
+_DDP_COPIES = {"bucket": ("copy_bucket_to_grad",), "buffer": ("broadcast_coalesced", "_sync_buffers")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A finding without id and score.
 
-    ``exposed_ns`` is the time it is about, ``gap_ns`` what of it a fix is taken to save, ``most_ns`` what a fix can
-    save with all that follows from it.
+    ``gap_ns`` is what the scored remedy takes away, of an upper bound all the time that it bounds; ``most_ns`` what a
+    fix can save with all that follows from it.
     """
 
     category: str
     subject: str
     kind: FindingKind
-    exposed_ns: int
     gap_ns: int
     most_ns: int
     evidence: dict[str, EvidenceValue]
@@ -125,6 +128,34 @@ def calls_around(workload: Workload, activity: int) -> list[str]:
                 names.append(name)
         node = int(tree.parent[node])
     return names
+
+
+def names_holding(workload: Workload, words: Iterable[str]) -> NDArray[np.bool_]:
+    """Which of the trace's names hold one of some words, by code."""
+    wanted = tuple(words)
+    return np.array([any(word in name for word in wanted) for name in workload.trace.names], dtype=bool)
+
+
+def called_by(workload: Workload, members: NDArray[np.int64], words: Iterable[str]) -> NDArray[np.bool_]:
+    """Which activities were launched inside a call whose name holds one of some words."""
+    tree = workload.tree
+    wanted = names_holding(workload, words)[tree.name]
+    return nearest(tree.parent, workload.activities.launch[members], wanted) >= 0
+
+
+def ddp_copies(workload: Workload, members: NDArray[np.int64]) -> dict[str, EvidenceValue]:
+    """Copies that DistributedDataParallel makes by itself, shares of the time that was launched in the window."""
+    activities = workload.activities
+    dur = np.where(activities.link[members] == int(Link.CARRY_IN), 0, activities.dur[members])
+    evidence: dict[str, EvidenceValue] = {}
+    share = 0.0
+    for name, words in _DDP_COPIES.items():
+        mine = called_by(workload, members, words)
+        evidence[f"ddp_{name}_count"] = int(mine.sum())
+        evidence[f"ddp_{name}_ms"] = ns_to_ms(int(dur[mine].sum()))
+        evidence[f"ddp_{name}_pct"] = pct(int(dur[mine].sum()), int(dur.sum()))
+        share += pct(int(dur[mine].sum()), int(dur.sum()))
+    return evidence | {"ddp_pct": round(share, 2)}
 
 
 def phase_of(workload: Workload, members: NDArray[np.int64]) -> str:

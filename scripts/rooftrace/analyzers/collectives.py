@@ -3,6 +3,10 @@
 Bandwidth follows the NCCL tests: algorithm bandwidth is the message over the time, bus bandwidth what a link of the
 ring carries for it. A rank's collective lasts as long as its slowest peer lets it: what equal messages take beyond the
 fastest of them is an estimate of waiting, no more.
+
+Exposed communication goes away in several ways, and the times say which one to try: peers that arrive together, where
+most of the time is waiting; a faster link, where large messages are far below it; else compute beside it, or less to
+send. Of the last nothing tells how much can go: then the claim is an upper bound, of all that is exposed.
 """
 
 from __future__ import annotations
@@ -14,19 +18,19 @@ import numpy as np
 
 from rooftrace.analyzers import claims, exposure
 from rooftrace.analyzers.messages import UNKNOWN, Message, find_messages
-from rooftrace.calltree import Work
+from rooftrace.calltree import Link, Work
 from rooftrace.contracts.platform import PlatformFile
 from rooftrace.intervals import union
 from rooftrace.replay.edits import Edit
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from rooftrace.analyzers.workload import Workload
-    from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.contracts.base import EvidenceValue, FindingKind
 
 # Links between GPUs, as platform files name them.
 _LINKS = ("nvlink", "xgmi")
@@ -36,6 +40,21 @@ _MIN_ESTIMATED_PCT = 50.0
 # Fastest of equal messages: the lowest tenth, so that one clock error does not make all others late.
 _FAST_SHARE = 0.1
 _MOST_NEIGHBOURS = 3
+# Fewer bytes take less than 100 us on any link and network of today (52 us at 10 Gbit/s, and a latency of 20 to 50 us):
+# what a collective of that size takes beyond it is waiting, however few are equal. A rule of thumb.
+TINY_BYTES = 64 << 10
+ENOUGH_NS = 100_000
+# Where most of the time is waiting, peers are the remedy; where the best of large messages is below a quarter of the
+# link, the link is. The patterns `waiting_for_peers` and `slow_link_*` compare with the same numbers.
+_MOSTLY_WAITING_PCT = 50.0
+_SLOW_LINK_PCT = 25.0
+_FILLS_LINK_BYTES = 4 << 20
+# What large messages reach of the links' nominal bandwidth: 235 of 300 GB/s on A100, 370 of 450 on H100 and 310 of 448
+# on MI300X are usual in the NCCL and RCCL tests, 0.7 to 0.8. A rule of thumb.
+_USUAL_LINK_SHARE = 0.7
+BEFORE_WINDOW = "before_window"
+# Annotations of TorchRec's pipeline that exchanges a later batch's indices (`TrainPipelineSparseDist`).
+_SPARSE_PIPELINE = ("sparse_data_dist",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +66,13 @@ class Collectives:
     messages: list[Message]
     kind: NDArray[np.str_]
     dur: NDArray[np.int64]
+    early: NDArray[np.bool_]  # launched before the recorded window
     alone: NDArray[np.int64]  # time in which nothing computes beside it, ns
     shared: NDArray[np.float64]  # the same, shared with the communication beside it
 
     def where(self, kinds: Iterable[str]) -> NDArray[np.int64]:
-        """Places of those of some kinds."""
-        return np.flatnonzero(np.isin(self.kind, sorted(kinds)))
+        """Places of those of some kinds that were launched in the window."""
+        return np.flatnonzero(np.isin(self.kind, sorted(kinds)) & ~self.early)
 
 
 def find_collectives(workload: Workload) -> Collectives:
@@ -67,20 +87,23 @@ def find_collectives(workload: Workload) -> Collectives:
         messages=messages,
         kind=kinds[message],
         dur=activities.dur[index],
+        early=activities.link[index] == int(Link.CARRY_IN),
         alone=exposure.uncovered_ns(activities, index, Work.COMMUNICATION),
         shared=exposure.shared_ns(activities, index, Work.COMMUNICATION),
     )
 
 
 def exposed_by_kind(workload: Workload, found: Collectives) -> dict[str, int]:
-    """The ledgers' exposed communication, divided by kind, ns."""
+    """The ledgers' exposed communication, divided by kind, that launched before the window apart, ns."""
     whole = sum(ledger.exposed_comm_ns for ledger in workload.ledgers)
-    return exposure.divided(found.shared, found.kind.tolist(), whole)
+    kinds = np.where(found.early, BEFORE_WINDOW, found.kind)
+    return exposure.divided(found.shared, kinds.tolist(), whole)
 
 
 def exposed_claims(workload: Workload, found: Collectives) -> list[claims.Claim]:
     """A claim for each kind whose exposed part is large, one for the rest."""
     exposed = exposed_by_kind(workload, found)
+    exposed.pop(BEFORE_WINDOW, None)
     return [
         _exposed_claim(workload, found, kinds, sum(exposed[kind] for kind in kinds))
         for kinds in claims.stand_alone(exposed, workload.span_ns)
@@ -90,7 +113,7 @@ def exposed_claims(workload: Workload, found: Collectives) -> list[claims.Claim]
 def _exposed_claim(workload: Workload, found: Collectives, kinds: list[str], exposed: int) -> claims.Claim:
     at = found.where(kinds)
     members = found.index[at]
-    hideable, saved, uncovered = _hideable(workload, found, at)
+    hideable, uncovered = _hideable(workload, found, at)
     total = _covered_ns(workload, members)
     hidden = max(total - exposed, 0)
     one = kinds[0] if len(kinds) == 1 else ""
@@ -108,23 +131,88 @@ def _exposed_claim(workload: Workload, found: Collectives, kinds: list[str], exp
         "hideable_ms": ns_to_ms(hideable),
         "hideable_pct": pct(hideable, exposed),
         "uncovered_compute_ms": ns_to_ms(uncovered),
+        "sparse_pipeline": _has_sparse_pipeline(workload),
         **_neighbours(workload, members),
         **asked_by(workload, members),
         **_times(found, at),
         **_bandwidth(workload, found, at),
-        **_waiting(found, at),
     }
+    remedy = _remedy(workload, found, at, evidence)
+    gap = min(int(np.minimum(remedy.saved_ns, found.alone[at]).sum()), exposed) if remedy.known else exposed
     return claims.Claim(
         category="communication",
         subject=_subject(one),
-        kind="upper_bound",
-        exposed_ns=exposed,
-        gap_ns=hideable,
-        most_ns=hideable,
-        evidence=evidence,
+        kind=remedy.kind,
+        gap_ns=gap,
+        most_ns=gap,
+        evidence=evidence | remedy.evidence,
         members=claims.member_ids(workload, "comm", members),
-        edit=Edit(activities=members, saved_ns=saved),
+        edit=Edit(activities=members, saved_ns=remedy.saved_ns),
+        confidence=remedy.confidence,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remedy:
+    """What the times of some collectives point to, and what it takes from each of them."""
+
+    saved_ns: NDArray[np.int64]
+    evidence: dict[str, EvidenceValue]
+    known: bool = True  # else the saving is all that is exposed, and a bound
+    confidence: str | None = None
+
+    @property
+    def kind(self) -> FindingKind:
+        """Savings that are known stand against a model of the time that is left."""
+        return "modelled" if self.known else "upper_bound"
+
+
+def _remedy(
+    workload: Workload, found: Collectives, at: NDArray[np.int64], known: Mapping[str, EvidenceValue]
+) -> _Remedy:
+    """The remedy that is scored: peers, link or overlap; the evidence has what each of the others would take."""
+    wait, estimated = _wait_ns(found, at)
+    evidence: dict[str, EvidenceValue] = {}
+    share = 0.0
+    covered = int(found.dur[at[estimated]].sum())
+    if covered and pct(covered, int(found.dur[at].sum())) >= _MIN_ESTIMATED_PCT:
+        share = pct(int(wait.sum()), covered)
+        evidence = {
+            "wait_estimate_ms": ns_to_ms(int(wait.sum())),
+            "wait_estimate_pct": share,
+            "peers_saving_ms": _exposed_part_ms(found, at, wait),
+        }
+    else:
+        wait = np.zeros_like(wait)
+    link = _above_link_ns(workload, found, at, wait)
+    if "peer_link_pct" in known:
+        evidence["link_saving_ms"] = _exposed_part_ms(found, at, link)
+    if share >= _MOSTLY_WAITING_PCT:
+        sure = "medium" if _number(known, "top_message_count") >= _MIN_REPEATS else "low"
+        return _Remedy(saved_ns=wait, evidence=evidence | {"remedy": "peers"}, confidence=sure)
+    if (
+        _number(known, "peer_link_pct", 100.0) < _SLOW_LINK_PCT
+        and _number(known, "top_message_bytes") >= _FILLS_LINK_BYTES
+    ):
+        return _Remedy(saved_ns=link, evidence=evidence | {"remedy": "link"}, confidence="medium")
+    return _Remedy(saved_ns=found.alone[at], evidence=evidence | {"remedy": "overlap"}, known=False)
+
+
+def _number(known: Mapping[str, EvidenceValue], name: str, default: float = 0.0) -> float:
+    value = known.get(name, default)
+    return default if isinstance(value, str) else float(value)
+
+
+def _exposed_part_ms(found: Collectives, at: NDArray[np.int64], saved: NDArray[np.int64]) -> float:
+    """What of some savings falls on time in which nothing computes: at most the shared part of it, ms."""
+    alone = int(np.minimum(saved, found.alone[at]).sum())
+    return ns_to_ms(min(alone, round(float(found.shared[at].sum()))))
+
+
+def _has_sparse_pipeline(workload: Workload) -> bool:
+    """Whether a pipeline that exchanges the indices of a later batch runs already, by its annotations."""
+    named = claims.names_holding(workload, _SPARSE_PIPELINE)
+    return bool(named[workload.tree.name].any())
 
 
 def _subject(kind: str) -> str:
@@ -133,20 +221,15 @@ def _subject(kind: str) -> str:
     return "exposed communication of unknown kind" if kind == UNKNOWN else f"exposed {kind.replace('_', '-')}"
 
 
-def _hideable(workload: Workload, found: Collectives, at: NDArray[np.int64]) -> tuple[int, NDArray[np.int64], int]:
-    """Exposed time that compute could hide, its part of each collective, and the compute that hides nothing yet, ns."""
+def _hideable(workload: Workload, found: Collectives, at: NDArray[np.int64]) -> tuple[int, int]:
+    """Exposed time that compute could hide, and the compute that hides nothing yet, ns."""
     device = workload.activities.device[found.index[at]]
-    saved = found.alone[at].copy()
     most = free = 0
     for number in np.unique(device).tolist():
-        mine = device == number
-        exposed = float(found.shared[at][mine].sum())
         uncovered = exposure.uncovered_compute_ns(workload.activities, number)
         free += uncovered
-        most += min(round(exposed), uncovered)
-        if uncovered < exposed:
-            saved[mine] = np.floor(saved[mine] * (uncovered / exposed)).astype(np.int64)
-    return most, saved, free
+        most += min(round(float(found.shared[at][device == number].sum())), uncovered)
+    return most, free
 
 
 def _covered_ns(workload: Workload, members: NDArray[np.int64]) -> int:
@@ -248,15 +331,36 @@ def peer_link_gbps(workload: Workload) -> float | None:
     return next((platform.links[name].gbytes_per_s for name in _LINKS if name in platform.links), None)
 
 
-def _waiting(found: Collectives, at: NDArray[np.int64]) -> dict[str, EvidenceValue]:
-    """What equal messages take beyond the fastest of them: an estimate of waiting for peers, where enough repeat."""
-    excess = covered = 0
+def _wait_ns(found: Collectives, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """What each takes beyond the fastest of its equals: an estimate of waiting for peers; and where there is one.
+
+    Equal messages have to repeat to tell, but for tiny ones: those need no more than `ENOUGH_NS` on any link.
+    """
+    wait, estimated = np.zeros(at.size, dtype=np.int64), np.zeros(at.size, dtype=bool)
     for number in np.unique(found.message[at]).tolist():
-        mine = np.sort(found.dur[at[found.message[at] == number]])
-        if found.messages[number].nbytes > 0 and mine.size >= _MIN_REPEATS:
-            usual = mine[int(_FAST_SHARE * (mine.size - 1))]
-            excess += int(np.maximum(mine - usual, 0).sum())
-            covered += int(mine.sum())
-    if not covered or pct(covered, int(found.dur[at].sum())) < _MIN_ESTIMATED_PCT:
-        return {}
-    return {"wait_estimate_ms": ns_to_ms(excess), "wait_estimate_pct": pct(excess, covered)}
+        nbytes, mine = found.messages[number].nbytes, np.flatnonzero(found.message[at] == number)
+        dur = np.sort(found.dur[at[mine]])
+        usual = int(dur[int(_FAST_SHARE * (dur.size - 1))])
+        if 0 < nbytes < TINY_BYTES:
+            usual = min(usual, ENOUGH_NS) if dur.size >= _MIN_REPEATS else ENOUGH_NS
+        elif nbytes <= 0 or dur.size < _MIN_REPEATS:
+            continue
+        wait[mine] = np.maximum(found.dur[at[mine]] - usual, 0)
+        estimated[mine] = True
+    return wait, estimated
+
+
+def _above_link_ns(
+    workload: Workload, found: Collectives, at: NDArray[np.int64], wait: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """What each takes, waiting apart, beyond the time of its bytes at the usual bandwidth of the GPU's links, ns.
+
+    None gets faster than the fastest collective of the run; none without a size, or a link, is said to.
+    """
+    link = peer_link_gbps(workload)
+    if link is None:
+        return np.zeros(at.size, dtype=np.int64)
+    carried = np.array([message.nbytes * (message.bus_factor or 0.0) for message in found.messages])[found.message[at]]
+    needed = np.maximum(carried / (link * _USUAL_LINK_SHARE), int(found.dur.min()))
+    above = np.maximum(found.dur[at] - wait - np.ceil(needed).astype(np.int64), 0)
+    return np.where(carried > 0, above, 0)

@@ -26,7 +26,10 @@ from rooftrace.analyzers.workload import Workload, gap_score
 from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.fusion import Candidate, FusionInputs, FusionResult, describe, find_candidates
+from rooftrace.fusion.compositions import load_compositions
+from rooftrace.fusion.eager import SEVERAL, is_eager, model_of, one_move
 from rooftrace.fusion.edits import HostCalls, claimed, kernel_edit
+from rooftrace.fusion.owners import optimizer_in
 from rooftrace.intervals import union
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit, HostCut
@@ -49,6 +52,9 @@ _MAX_MEMBERS = 50
 _LISTED_PCT = 0.05
 _MAX_UNRATED = 5
 _UNRATED_PCT = 0.5
+# From this share of the span on, a host that launches too slowly is a reason of its own (as for idle findings).
+_LATE_PCT = 3.0
+_LAUNCH_BOUND = "launch_bound"
 _NAMES_ONLY = "known from kernel names alone: no ops and no shapes recorded"
 
 
@@ -80,15 +86,44 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
     unrated += [_named(workload, named) for named in result.named]
     unrated = [draft for draft in unrated if _time_share(draft) >= _UNRATED_PCT]
     unrated.sort(key=lambda draft: (-_time_share(draft), draft.finding.subject))
-    drafts: list[Draft] = [*listed, *unrated[:_MAX_UNRATED]]
-    numbered = [_numbered(draft, number) for number, draft in enumerate(drafts, start=1)]
-    return _summary(workload, result, len(rated) - len(listed)), numbered
+    drafts = [*listed, *unrated[:_MAX_UNRATED]]
+    numbered: list[Draft] = [_numbered(draft, number) for number, draft in enumerate(drafts, start=1)]
+    summary = _summary(workload, result, len(rated) - len(listed))
+    first = _first_of_several(workload, run, drafts)
+    if first is not None:
+        summary["one_move"] = one_move(run)
+        numbered[first] = _with_one_move(numbered[first], one_move(run))
+    return summary, numbered
 
 
 def _is_listed(workload: Workload, draft: FusionDraft) -> bool:
     """Whether a finding saves enough to stand alone: by its kernels, or with the host time of its launches."""
     most = pct(draft.most_ns, workload.span_ns)
     return draft.finding.score.mid >= _LISTED_PCT or most >= RANKING_LIMIT_PCT
+
+
+def _first_of_several(workload: Workload, run: FusionInputs, drafts: Sequence[FusionDraft]) -> int | None:
+    """Position of the first of several findings about one eager model, or of a single one where the host is late."""
+    models: dict[str, list[int]] = defaultdict(list)
+    for at, draft in enumerate(drafts):
+        example = draft.example
+        if example is not None and draft.finding.evidence["phase"] != "optimizer" and not _is_loop(draft):
+            models[model_of(run, example.calls, example.candidate)].append(at)
+    late = sum(ledger.idle_by_cause.get(_LAUNCH_BOUND, 0) for ledger in workload.ledgers)
+    least = 1 if pct(late, workload.span_ns) >= _LATE_PCT else SEVERAL
+    found = [at for model, at in models.items() if len(at) >= least and is_eager(run, model)]
+    return min(found, key=lambda at: (-len(at), at[0]))[0] if found else None
+
+
+def _is_loop(draft: Draft) -> bool:
+    loops = {composition.identity for composition in load_compositions() if composition.file.kind == "loop"}
+    return draft.finding.evidence["pattern"] in loops
+
+
+def _with_one_move(draft: Draft, move: str) -> Draft:
+    evidence: dict[str, EvidenceValue] = {**draft.finding.evidence, "one_move": move}
+    patterns = matching_patterns("fusion", _known(evidence, draft.finding.kind))
+    return replace(draft, finding=draft.finding.model_copy(update={"evidence": evidence, "patterns": patterns}))
 
 
 def inputs_of(workload: Workload) -> FusionInputs:
@@ -112,7 +147,7 @@ def _findings(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
         else:
             by_words = composition.file.kind == "epilogue" or composition.identity == "same_op_loop"
             words = tuple(dict.fromkeys(describe.word_chain(candidate).split())) if by_words else ()
-            key = (f"={composition.identity}", " ".join(words))
+            key = (f"={composition.identity}", " ".join((*words, optimizer_in(candidate.scope))))
         groups[key].append(candidate)
     return [groups[key] for key in sorted(groups)]
 
@@ -137,6 +172,8 @@ def _rated(
             "bound": estimate.time.bound,
             "external_bytes": estimate.nbytes,
             "inner_bytes": estimate.inner_bytes,
+            "separate_bytes": sum(call.cost.bytes_total for call in top.replaced if call.cost),
+            "host_cut_ms": ns_to_ms(removed_host),
             "dtype": estimate.dtype,
         }
     finding = _finding(evidence, group[0], gap_score(saving, span), "modelled")
@@ -195,6 +232,9 @@ def _named(workload: Workload, named: NamedRun) -> FusionDraft:
         "source": "",
         "phase": "forward",
         "kept_op": "",
+        "epilogue": "",
+        "optimizer": "",
+        "one_move": "",
         "graph_replayed": named.graph,
         "notes": _NAMES_ONLY,
         "confidence": "low",
@@ -221,6 +261,7 @@ def _evidence(
     time = sum(int(candidate.time_ns.sum()) for candidate in group)
     kept = 0 if top.anchor else 1
     composition = top.composition
+    optimizer = describe.optimizer(run, calls, top)
     notes = dict.fromkeys(note for candidate in group for note in candidate.notes)
     early = sum(result.before_window.get(candidate.example, 0) for candidate in group)
     return {
@@ -240,6 +281,9 @@ def _evidence(
         "source": describe.source(run, calls, top),
         "phase": describe.phase(run, calls, top),
         "kept_op": top.calls[0].name if top.anchor else "",
+        "epilogue": describe.epilogue(top),
+        "optimizer": optimizer,
+        "one_move": "",
         "graph_replayed": False,
         "notes": "; ".join(notes),
         "confidence": describe.confidence(run, calls, top),
@@ -247,6 +291,7 @@ def _evidence(
             composition,
             workload.platform.vendor if workload.platform else "",
             [*(call.name for call in top.calls), *(candidate.scope for candidate in group)],
+            optimizer,
         ),
     }
 
@@ -266,7 +311,6 @@ def _finding(evidence: dict[str, EvidenceValue], top: Candidate, score: Score, k
 
 def _finding_of(evidence: dict[str, EvidenceValue], subject: str, score: Score, kind: FindingKind) -> FindingEvidence:
     """A finding whose id is still to be given."""
-    known = {**evidence, "kind": kind, "category": "fusion", "analyzer": "fusion"}
     count = min(int(evidence["instances_count"]), _MAX_MEMBERS)
     return FindingEvidence(
         id="fusion.F1",
@@ -279,9 +323,13 @@ def _finding_of(evidence: dict[str, EvidenceValue], subject: str, score: Score, 
         kind=kind,
         members=[f"i{number}" for number in range(1, count + 1)],
         evidence=evidence,
-        patterns=matching_patterns("fusion", known),
+        patterns=matching_patterns("fusion", _known(evidence, kind)),
         confidence=str(evidence["confidence"]),
     )
+
+
+def _known(evidence: dict[str, EvidenceValue], kind: FindingKind) -> dict[str, EvidenceValue]:
+    return {**evidence, "kind": kind, "category": "fusion", "analyzer": "fusion"}
 
 
 def _numbered(draft: Draft, number: int) -> Draft:

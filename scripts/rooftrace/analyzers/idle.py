@@ -14,22 +14,27 @@ What it cannot see: what other processes did; what a host thread did that record
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rooftrace.analyzers.draft import Draft
 from rooftrace.analyzers.idle_edits import edit_of
-from rooftrace.analyzers.idle_evidence import device_evidence, dispatch_evidence, gap_evidence, graph_evidence
+from rooftrace.analyzers.idle_evidence import device_evidence, dispatch_evidence, gap_evidence, graph_evidence, idle_of
 from rooftrace.analyzers.idle_graphs import MIN_LAUNCHES, find_sequences
+from rooftrace.analyzers.idle_places import wrapper_evidence
+from rooftrace.analyzers.idle_stalls import stall_edit, stall_evidence, stalls_worth_telling
 from rooftrace.analyzers.idle_syncs import drained_gaps, find_syncs, sync_evidence, sync_summary
 from rooftrace.analyzers.workload import Workload, bound_score, gap_score
 from rooftrace.causes import HOST_CAUSES, REASON_NAMES, Cause
+from rooftrace.causes.quiet import longest_quiet
+from rooftrace.causes.spans import Windows
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.ledger import Gap, find_gaps
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit
-from rooftrace.units import ns_to_ms, pct
+from rooftrace.units import NS_PER_MS, ns_to_ms, pct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +49,8 @@ _MIN_CAUSE_PCT = 3.0
 _MIN_IDLE_PCT = 10.0
 _MIN_CAUSE_OF_MUCH_PCT = 1.0
 _MIN_BLOCKED_PCT = 0.5
+# A single stretch of host code below this is Python glue (rule of thumb).
+_MIN_LONE_NS = 500_000
 _MAX_MEMBERS = 20
 # A graph is the remedy where it takes at least this share of the idle time.
 _MIN_GRAPH_PCT = 50.0
@@ -70,8 +77,10 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
     """Summary; one finding for each cause that takes enough of a device's span; one for each op that blocks enough."""
     syncs = find_syncs(workload)
     drafts = [draft for ledger in workload.ledgers for draft in _of_device(workload, ledger, syncs)]
+    drafts += _stall_drafts(workload)
     drafts.sort(key=lambda draft: -_number(draft, "idle_ms"))
     inventory = [_sync_draft(workload, kind) for kind in syncs if _is_worth_telling(workload, kind, drafts)]
+    inventory.sort(key=lambda draft: -_number(draft, "idle_ms"))
     named = [draft.named(f"idle.F{number}") for number, draft in enumerate([*drafts, *inventory], start=1)]
     return _summary(workload, syncs), named
 
@@ -101,11 +110,21 @@ def _summary(workload: Workload, syncs: list[SyncKind]) -> dict[str, EvidenceVal
 def _of_device(workload: Workload, ledger: DeviceLedger, syncs: list[SyncKind]) -> list[Draft]:
     much = pct(ledger.idle_ns, ledger.span_ns) >= _MIN_IDLE_PCT
     least = _MIN_CAUSE_OF_MUCH_PCT if much else _MIN_CAUSE_PCT
+    spent = workload.causes.idle_ns(ledger.device)
     return [
         _draft(workload, ledger, cause, syncs)
-        for cause, spent in workload.causes.idle_ns(ledger.device).items()
-        if cause not in _NEVER_A_FINDING and pct(spent, ledger.span_ns) >= least
+        for cause, time in spent.items()
+        if cause not in _NEVER_A_FINDING
+        and pct(time, ledger.span_ns) >= least
+        and not (cause is Cause.HOST_CODE and _is_glue(workload, ledger.device, spent))
     ]
+
+
+def _is_glue(workload: Workload, device: int, spent: dict[Cause, int]) -> bool:
+    """Whether host code is one short gap of a run that slow dispatch holds up: no place to move work away from."""
+    one = workload.causes.of_cause(device, Cause.HOST_CODE).size == 1
+    host = spent[Cause.HOST_CODE]
+    return one and host < _MIN_LONE_NS and spent.get(Cause.LAUNCH_BOUND, 0) > host
 
 
 def _draft(workload: Workload, ledger: DeviceLedger, cause: Cause, syncs: list[SyncKind]) -> Draft:
@@ -118,14 +137,17 @@ def _draft(workload: Workload, ledger: DeviceLedger, cause: Cause, syncs: list[S
     }
     if cause in _HOST_PACE:
         evidence |= dispatch_evidence(workload, gaps) | graph_evidence(workload, gaps, graphs)
+        evidence |= wrapper_evidence(workload, gaps)
     if cause is Cause.HOST_CODE:
         evidence["stalled_pct"] = _stalled_pct(workload, gaps)
+    edit = edit_of(workload, cause, gaps, graphs)
     if cause is Cause.SYNCHRONISATION:
         evidence |= _sync_of(workload, gaps, syncs)
+        edit = _unblocking(workload, gaps, syncs)
     return _finding(
         workload,
         (f"device {ledger.device} idle: {_SUBJECTS[cause]}", evidence, gaps),
-        edit_of(workload, cause, gaps, graphs),
+        edit,
         "measured" if cause in HOST_CAUSES or cause is Cause.SYNCHRONISATION else "upper_bound",
     )
 
@@ -140,9 +162,22 @@ def _graphs(workload: Workload, ledger: DeviceLedger, gaps: NDArray[np.int64]) -
 
 
 def _stalled_pct(workload: Workload, gaps: NDArray[np.int64]) -> float:
-    """Share of host code that passed inside an op or a call, rather than between them."""
-    dur = workload.causes.dur[gaps]
-    return pct(int(dur[workload.causes.row[gaps] >= 0].sum()), int(dur.sum()))
+    """Share of host code in gaps of which at least half passed inside an op or call without any further event."""
+    causes = workload.causes
+    dur = causes.dur[gaps]
+    windows = Windows(lane=causes.lane[gaps], start=causes.start[gaps], end=causes.end[gaps])
+    inside = causes.row[gaps] >= 0
+    quiet = longest_quiet(workload.trace, windows, inside)
+    still = inside & (2 * (quiet.end - quiet.start) >= dur)
+    return pct(int(dur[still].sum()), int(dur.sum()))
+
+
+def _unblocking(workload: Workload, gaps: NDArray[np.int64], syncs: list[SyncKind]) -> Edit:
+    """The waits that led to gaps, and with them all of the ops that wait there: else their next ones would instead."""
+    causes = workload.causes
+    waits = np.unique(causes.wait[np.isin(causes.wait_gap, gaps)])
+    asked = [kind.asked for kind in syncs if np.isin(kind.waits, waits).any()]
+    return Edit(unblocked=np.unique(np.concatenate([waits, *asked])))
 
 
 def _sync_of(workload: Workload, gaps: NDArray[np.int64], syncs: list[SyncKind]) -> dict[str, EvidenceValue]:
@@ -177,8 +212,20 @@ def _sync_draft(workload: Workload, kind: SyncKind) -> Draft:
         **sync_evidence(workload, kind),
         **device_evidence(workload, ledger),
     }
-    subject = f"host blocked in {kind.op if kind.op != 'none' else kind.call} {kind.direction}".rstrip()
-    return _finding(workload, (subject, evidence, gaps), Edit(unblocked=kind.waits), "measured")
+    way = kind.direction if len(kind.by_direction) < 2 else ""
+    subject = f"host blocked in {kind.op if kind.op != 'none' else kind.call} {way}".rstrip()
+    return _finding(workload, (subject, evidence, gaps), Edit(unblocked=kind.asked), "measured")
+
+
+def _stall_drafts(workload: Workload) -> list[Draft]:
+    found = stalls_worth_telling(workload)
+    if found is None:
+        return []
+    ledger, stalls = found
+    evidence = {**stall_evidence(workload, ledger, stalls), **device_evidence(workload, ledger)}
+    no_gaps = np.empty(0, dtype=np.int64)
+    draft = _finding(workload, ("host stalls", evidence, no_gaps), stall_edit(stalls), "measured")
+    return [replace(draft, most_ns=round(_number(draft, "stalls_ms") * NS_PER_MS))]
 
 
 def _finding(
@@ -190,7 +237,7 @@ def _finding(
     """A finding whose id is still to be given; the gaps are its members, the longest first."""
     subject, evidence, gaps = what
     causes, span = workload.causes, workload.span_ns
-    idle = int(causes.dur[gaps].sum())
+    idle = idle_of(workload, gaps) if evidence["inventory"] is False else int(causes.dur[gaps].sum())
     longest = gaps[np.lexsort((causes.start[gaps], -causes.dur[gaps]))][:_MAX_MEMBERS]
     known = {**evidence, "kind": kind, "category": "idle", "analyzer": "idle"}
     finding = FindingEvidence(

@@ -18,30 +18,27 @@ if TYPE_CHECKING:
 
 
 def edit_of(workload: Workload, cause: Cause, gaps: NDArray[np.int64], graphs: Sequences | None) -> Edit:
-    """Blocking calls that block no more, or host time that is gone; nothing for what the host cannot change."""
-    causes = workload.causes
-    if cause is Cause.SYNCHRONISATION:
-        return Edit(unblocked=np.unique(causes.wait[np.isin(causes.wait_gap, gaps)]))
+    """Host time that is gone; nothing for what the host cannot change."""
     if cause not in HOST_CAUSES:
         return Edit()
     if cause is Cause.LAUNCH_BOUND:
-        return Edit(host=_launch_cuts(workload, gaps, graphs))
+        return Edit(host=_launchcuts(workload, gaps, graphs))
     lane, start, end = _pieces(workload, gaps)
-    return Edit(host=_cuts(lane, start, end))
+    return Edit(host=cuts(lane, start, end))
 
 
-def _launch_cuts(workload: Workload, gaps: NDArray[np.int64], graphs: Sequences | None) -> tuple[HostCut, ...]:
+def _launchcuts(workload: Workload, gaps: NDArray[np.int64], graphs: Sequences | None) -> tuple[HostCut, ...]:
     """Sequences become one launch each; where none repeats, all dispatch in the gaps but one launch goes."""
     causes = workload.causes
     if graphs is None:
         lane, start, end = _pieces(workload, gaps)
         launch = workload.activities.launch[causes.after[gaps[:1]]]
         end[:1] = np.minimum(end[:1], np.maximum(workload.tree.start[launch], start[:1]))
-        return _cuts(lane, start, end)
+        return cuts(lane, start, end)
     alone = gaps[~np.isin(causes.after[gaps], graphs.activities)]
     lane, start, end = _pieces(workload, alone)
     kept = np.minimum(graphs.start + graphs.call_ns, graphs.end)
-    return _cuts(np.r_[lane, graphs.lane], np.r_[start, kept], np.r_[end, graphs.end])
+    return cuts(np.r_[lane, graphs.lane], np.r_[start, kept], np.r_[end, graphs.end])
 
 
 def _pieces(workload: Workload, gaps: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
@@ -50,10 +47,11 @@ def _pieces(workload: Workload, gaps: NDArray[np.int64]) -> tuple[NDArray[np.int
     return pieces.lane[mine], pieces.start[mine], pieces.end[mine]
 
 
-def _cuts(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[HostCut, ...]:
-    cuts = []
+def cuts(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[HostCut, ...]:
+    """Stretches of threads as cuts of a whole."""
+    found = []
     for number in np.unique(lane).tolist():
         whole = union(start[lane == number], end[lane == number])
         if whole.start.size:
-            cuts.append(HostCut(lane=number, start=whole.start, end=whole.end))
-    return tuple(cuts)
+            found.append(HostCut(lane=number, start=whole.start, end=whole.end))
+    return tuple(found)

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.analyzers.idle_places import (
+    annotation_at,
+    annotation_evidence,
+    call_share,
+    frame_evidence,
+    is_generated,
+)
 from rooftrace.analyzers.idle_syncs import NO_OP, heaviest, name_of
-from rooftrace.calltree import Link, Work, is_step_name
-from rooftrace.causes import CAUSE_NAMES
+from rooftrace.calltree import Link, Work
+from rooftrace.causes import CAUSE_NAMES, HOST_CAUSES, Cause, warm_up
 from rooftrace.causes.queues import launch_delays, queue_depths
-from rooftrace.causes.spans import innermost
 from rooftrace.trace import Kind
 from rooftrace.units import NS_PER_MS, ns_to_ms, ns_to_us, pct
 
@@ -27,13 +33,16 @@ _SHORT_GAP_NS = 20_000
 _ROUNDING_NS = 100
 # Below this a busy device with a short queue is no sign of a slow host.
 _HOST_BOUND_IDLE_PCT = 10.0
+# Causes that certain calls are to blame for; of their gaps only what lies in those calls counts.
+_ON_CALLS = tuple(cause for cause in HOST_CAUSES if cause not in (Cause.LAUNCH_BOUND, Cause.HOST_CODE))
 
 
 def gap_evidence(workload: Workload, ledger: DeviceLedger, gaps: NDArray[np.int64]) -> dict[str, EvidenceValue]:
     """The gaps of one cause: how long, how many, what ran, where."""
     causes, activities, names = workload.causes, workload.activities, workload.trace.names
     dur = causes.dur[gaps]
-    idle, span = int(dur.sum()), ledger.span_ns
+    total, span = int(dur.sum()), ledger.span_ns
+    idle = idle_of(workload, gaps)
     counted = dur[dur >= _ROUNDING_NS] if (dur >= _ROUNDING_NS).any() else dur
     step = workload.steps.of_activity
     inside = int(dur[step[causes.before[gaps]] == step[causes.after[gaps]]].sum())
@@ -43,24 +52,52 @@ def gap_evidence(workload: Workload, ledger: DeviceLedger, gaps: NDArray[np.int6
         "cause": CAUSE_NAMES[int(causes.cause[top])],
         "idle_ms": ns_to_ms(idle),
         "idle_pct": pct(idle, span),
+        "gaps_ms": ns_to_ms(total),
         "all_idle_ms": ns_to_ms(ledger.idle_ns),
         "all_idle_pct": pct(ledger.idle_ns, span),
-        "cause_share_pct": pct(idle, ledger.idle_ns),
+        "cause_share_pct": pct(total, ledger.idle_ns),
         "busy_pct": pct(span - ledger.idle_ns, span),
         "gaps_count": int(counted.size),
         "median_gap_us": ns_to_us(float(np.median(counted))),
         "max_gap_ms": ns_to_ms(int(dur.max())),
         "gaps_over_1ms_count": int((dur >= NS_PER_MS).sum()),
-        "gaps_over_1ms_pct": pct(int(dur[dur >= NS_PER_MS].sum()), idle),
-        "short_gaps_pct": pct(int(dur[dur < _SHORT_GAP_NS].sum()), idle),
-        "in_step_pct": pct(inside, idle),
+        "gaps_over_1ms_pct": pct(int(dur[dur >= NS_PER_MS].sum()), total),
+        "short_gaps_pct": pct(int(dur[dur < _SHORT_GAP_NS].sum()), total),
+        "in_step_pct": pct(inside, total),
+        "warmup_pct": pct(_in_warm_up(workload, gaps), total),
         "top_gap_before": activities.infos[int(activities.name[causes.before[top]])].short,
         "top_gap_after": activities.infos[int(activities.name[causes.after[top]])].short,
         "top_gap_op": _op_name(workload, top) or "none recorded",
         "top_gap_frame": names[workload.trace.name[causes.frame[top]]] if causes.frame[top] >= 0 else "",
-        "top_gap_annotation": _annotation(workload, top),
+        "top_gap_annotation": annotation_at(workload, top),
     }
-    return evidence | _responsible(workload, gaps)
+    return evidence | _responsible(workload, gaps) | annotation_evidence(workload, gaps)
+
+
+def idle_of(workload: Workload, gaps: NDArray[np.int64]) -> int:
+    """Idle time of gaps of one cause, ns: what lies in the calls that are to blame, or all of it where none are."""
+    causes = workload.causes
+    if gaps.size and Cause(int(causes.cause[gaps[0]])) in _ON_CALLS:
+        return int(_blamed(workload, gaps)[1].sum())
+    return int(causes.dur[gaps].sum())
+
+
+def _blamed(workload: Workload, gaps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the events that gaps are blamed on, and the time each takes of its gap, no instant counted twice."""
+    causes, pieces = workload.causes, workload.causes.pieces
+    mine = np.flatnonzero(np.isin(pieces.gap, gaps))
+    gap = pieces.gap[mine]
+    start, end = np.maximum(pieces.start[mine], causes.start[gap]), np.minimum(pieces.end[mine], causes.end[gap])
+    order = np.lexsort((-end, start))
+    start, end, row = start[order], end[order], pieces.row[mine[order]]
+    reach = np.maximum.accumulate(np.r_[0, end])[:-1]  # gaps of a device are disjoint, so earlier ones end before
+    return row, np.maximum(end - np.maximum(start, reach), 0)
+
+
+def _in_warm_up(workload: Workload, gaps: NDArray[np.int64]) -> int:
+    """Time of gaps under annotations that say warm-up, ns."""
+    warm, causes = warm_up(workload.trace), workload.causes
+    return int((warm.covered_before(causes.end[gaps]) - warm.covered_before(causes.start[gaps])).sum())
 
 
 def _op_name(workload: Workload, gap: int) -> str:
@@ -69,34 +106,30 @@ def _op_name(workload: Workload, gap: int) -> str:
 
 
 def _responsible(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, EvidenceValue]:
-    """Call, op and user frame with most of the idle time, and their shares of it."""
+    """Call, op and user frame with most of the idle time, and the share of the gaps' time that passed in them."""
     causes, trace = workload.causes, workload.trace
     dur = causes.dur[gaps]
-    found: dict[str, EvidenceValue] = {}
+    cause = Cause(int(causes.cause[gaps[0]]))
+    found: dict[str, EvidenceValue] = {"generated": False}
     for what, column, names in (
         ("call", causes.row, trace.name),
         ("op", causes.op, workload.tree.name),
         ("frame", causes.frame, trace.name),
     ):
-        index = column[gaps]
+        index, spent = column[gaps], dur
+        if what == "call" and cause in _ON_CALLS:
+            index, spent = _blamed(workload, gaps)
         code = np.where(index >= 0, names[index] if names.size else -1, -1)
         known = code >= 0
-        top = heaviest(code[known], dur[known]) if known.any() else -1
+        top = heaviest(code[known], spent[known]) if known.any() else -1
         found[what] = name_of(workload, top) or (NO_OP if what == "op" else "")
-        found[f"{what}_pct"] = pct(int(dur[code == top].sum()), int(dur.sum())) if top >= 0 else 0.0
+        found[f"{what}_pct"] = pct(int(spent[code == top].sum()), int(dur.sum())) if top >= 0 else 0.0
+        if what != "frame" and cause is Cause.HOST_CODE and top >= 0:
+            found[f"{what}_pct"] = call_share(workload, gaps, top)
+    if cause in HOST_CAUSES:
+        found |= frame_evidence(workload, gaps, in_loop=cause is not Cause.LAUNCH_BOUND)
+        found["generated"] = is_generated(f"{found['frame']}") or is_generated(f"{found['call']}")
     return found
-
-
-def _annotation(workload: Workload, gap: int) -> str:
-    """The innermost annotation, other than a step's, that the launching thread had open in the middle of a gap."""
-    causes, trace = workload.causes, workload.trace
-    rows = trace.of_kind(Kind.ANNOTATION)
-    plain = {code: not is_step_name(trace.names[code]) for code in np.unique(trace.name[rows]).tolist()}
-    rows = rows[np.array([plain[code] for code in trace.name[rows].tolist()], dtype=bool)]
-    middle = (causes.start[gap] + causes.end[gap]) // 2
-    asked = (causes.lane[gap : gap + 1], np.array([middle], dtype=np.int64))
-    at = int(innermost(trace.lane[rows].astype(np.int64), trace.start[rows], trace.end[rows], asked)[0])
-    return trace.names[trace.name[rows[at]]] if at >= 0 else ""
 
 
 def device_evidence(workload: Workload, ledger: DeviceLedger) -> dict[str, EvidenceValue]:

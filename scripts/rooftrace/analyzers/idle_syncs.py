@@ -56,11 +56,13 @@ _CLASS_OF = {f"aten::{name}": kind for kind, names in _CLASSES.items() for name 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncKind:
-    """The blocking calls of one op, and of one direction if it copies."""
+    """The blocking calls of one op, whatever they copy: without those of one direction the next ones would wait."""
 
     op: str
-    direction: str  # HtoD, DtoH or empty
-    waits: NDArray[np.int64]  # numbers of waits
+    direction: str  # of most of the time that they blocked: HtoD, DtoH or empty
+    by_direction: dict[str, int]  # time blocked by direction, ns
+    waits: NDArray[np.int64]  # numbers of waits that blocked
+    asked: NDArray[np.int64]  # numbers of all waits under the op, those that had nothing to wait for, too
     blocked: NDArray[np.int64]  # how long each blocked, ns
     call: str  # the call that blocked most
     frame: str  # the user frame in which it blocked most; empty where none is recorded
@@ -95,8 +97,10 @@ def find_syncs(workload: Workload) -> list[SyncKind]:
     members: dict[tuple[str, str], list[int]] = defaultdict(list)
     for wait in np.flatnonzero(blocked > 0).tolist():
         op = _asking_op(workload, int(waits.node[wait]))
-        members[op, _direction(workload, wait) if _CLASS_OF.get(op, op) in ("copy", NO_OP) else ""].append(wait)
-    kinds = [_kind(workload, key, np.array(members[key], dtype=np.int64), blocked) for key in sorted(members)]
+        members[op, "" if op != NO_OP else _direction(workload, wait)].append(wait)
+    kinds = [
+        _kind(workload, op, np.array(found, dtype=np.int64), blocked) for (op, _), found in sorted(members.items())
+    ]
     return sorted(kinds, key=lambda kind: (-kind.blocked_ns, kind.op, kind.direction))
 
 
@@ -135,20 +139,38 @@ def _asking_op(workload: Workload, node: int) -> str:
     return names[int(tree.name[found])]
 
 
-def _kind(workload: Workload, key: tuple[str, str], waits: NDArray[np.int64], blocked: NDArray[np.int64]) -> SyncKind:
+def _kind(workload: Workload, op: str, waits: NDArray[np.int64], blocked: NDArray[np.int64]) -> SyncKind:
+    by_direction: dict[str, int] = {}
+    if _CLASS_OF.get(op, op) in ("copy", NO_OP):
+        for wait in waits.tolist():
+            way = _direction(workload, wait)
+            by_direction[way] = by_direction.get(way, 0) + int(blocked[wait])
     nodes = workload.schedule.waits.node[waits]
     frames = workload.context.frame[nodes]
     frame = np.where(frames >= 0, workload.tree.name[frames], -1)
     device = workload.activities.device[workload.schedule.waits.activity[waits]]
     return SyncKind(
-        op=key[0],
-        direction=key[1],
+        op=op,
+        direction=min(by_direction, key=lambda way: (-by_direction[way], way), default=""),
+        by_direction=by_direction,
         waits=waits,
+        asked=_asked(workload, op, waits),
         blocked=blocked[waits],
         call=workload.trace.names[heaviest(workload.tree.name[nodes], blocked[waits])],
         frame=name_of(workload, heaviest(frame, blocked[waits])),
         device=heaviest(device, blocked[waits]),
     )
+
+
+def _asked(workload: Workload, op: str, blocked: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All waits under an op, but for a full queue's and those of the measurement: what goes with the op's blocking."""
+    if op == NO_OP:
+        return blocked
+    waits, tree = workload.schedule.waits, workload.tree
+    code = workload.trace.names.index(op)
+    under = tree.innermost((tree.name == code) & (tree.kind == int(Kind.CPU_OP)))[waits.node] >= 0
+    under &= (waits.kind != int(WaitKind.QUEUE)) & ~_of_measurement(workload, waits.node)
+    return np.union1d(blocked, np.flatnonzero(under))
 
 
 def heaviest(codes: NDArray[np.int64] | NDArray[np.int32], weights: NDArray[np.int64]) -> int:
@@ -181,6 +203,9 @@ def sync_evidence(workload: Workload, kind: SyncKind) -> dict[str, EvidenceValue
         "blocking_copy": bool(2 * kind.blocked[copies].sum() > kind.blocked_ns),
         "guessed_pct": pct(int(kind.blocked[waits.guessed[kind.waits]].sum()), kind.blocked_ns),
     }
+    for way in ("HtoD", "DtoH"):
+        if kind.by_direction.get(way):
+            evidence[f"{way.lower()}_blocked_ms"] = ns_to_ms(kind.by_direction[way])
     if workload.steps.annotated and workload.steps.names:
         evidence["waits_per_step"] = round(kind.waits.size / len(workload.steps.names), 2)
     return evidence

@@ -7,10 +7,12 @@ Why it matters: their exposed part adds to the span like idle time does.
 
 How it is computed: differences of unions (the time ledger), each instant shared by what runs then; sizes from what the
 trace records of collectives and copies; bandwidths against the platform's links. Hiding a collective saves at most the
-compute of the device that runs beside no communication.
+compute of the device that runs beside no communication. Communication that was launched before the recorded window is
+counted in the summary and is no finding: nothing tells what asked for it.
 
 What it cannot see: how long a collective waited for other ranks, from one rank's trace; whether two transfers of equal
-size move the same data; what depends on a result.
+size move the same data; what depends on a result. So exposed communication is scored by the remedy that its times
+point to (less waiting, a faster link), and by all of it, an upper bound, where they point to none.
 """
 
 from __future__ import annotations
@@ -78,6 +80,7 @@ def _about_copies(workload: Workload, summary: dict[str, EvidenceValue], *, expo
 
 def _draft(workload: Workload, number: int, claim: claims.Claim) -> Draft:
     known = {**claim.evidence, "kind": claim.kind, "category": claim.category, "analyzer": "multi_kernel"}
+    gap: dict[str, EvidenceValue] = {"gap_ms": ns_to_ms(claim.gap_ns)} if claim.kind == "modelled" else {}
     score = gap_score if claim.kind == "modelled" else bound_score
     finding = FindingEvidence(
         id=f"multi_kernel.F{number}",
@@ -86,10 +89,10 @@ def _draft(workload: Workload, number: int, claim: claims.Claim) -> Draft:
         subject=claim.subject,
         score=score(claim.gap_ns, workload.span_ns),
         score_basis="gap_share",
-        gpu_time_score=pct(claim.exposed_ns, workload.span_ns),
+        gpu_time_score=pct(claim.gap_ns, workload.span_ns),
         kind=claim.kind,
         members=claim.members,
-        evidence=claim.evidence,
+        evidence={**claim.evidence, **gap},
         patterns=matching_patterns("multi_kernel", known),
         confidence=claim.confidence,
     )

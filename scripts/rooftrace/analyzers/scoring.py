@@ -18,7 +18,7 @@ from rooftrace.replay.facts import everywhere
 from rooftrace.units import pct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooftrace.analyzers.draft import Draft
     from rooftrace.contracts.base import EvidenceValue
@@ -32,6 +32,11 @@ _MID = CLOSURES[1]
 _SMALL_PCT = RANKING_LIMIT_PCT / 4
 # Differences below this factor are not worth a word: after the first fix, or with host gaps halved.
 _MUCH_MORE = 2.0
+# With host gaps halved a score is another one if it also differs by this much of the span, per cent; a place in the
+# ranked list is another one if it moves this far, or into or out of the first places (rules of thumb).
+_OTHER_POINTS = 2.0
+_OTHER_PLACES = 3
+_FIRST_PLACES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +65,18 @@ def score(drafts: Sequence[Draft], replay: Replay, *, inflated: bool) -> Scores:
         saved_all = base - spans[len(alone) + place]
         scores[at] = _score(drafts[at], [round(saved_all * closure) for closure in _closures(drafts[at])], measured)
     halves = spans[len(alone) + len(whole) :]
-    order = sorted(scores, key=lambda at: (-scores[at].mid, drafts[at].finding.id))
-    ranked = [at for at in order if scores[at].mid >= RANKING_LIMIT_PCT]
+    ranked = _ranked(drafts, {at: value.mid for at, value in scores.items()})
     together, after_first = _combined(drafts, (ranked, large), replay, base)
     notes: dict[int, dict[str, EvidenceValue]] = {at: {} for at in scores}
     for at, later in after_first.items():
         if later >= max(RANKING_LIMIT_PCT, _MUCH_MORE * scores[at].mid):
             notes[at] = {"after_first_pct": later, "first_id": drafts[ranked[0]].finding.id}
     if inflated:
-        for at, span in zip(large, halves, strict=True):
-            notes[at] |= _half_host_notes(scores[at].mid, pct(_bounded(half - span, drafts[at]), half))
+        at_half_host = {
+            at: pct(_bounded(half - span, drafts[at]), half) for at, span in zip(large, halves, strict=True)
+        }
+        for at, told in _half_host_notes(drafts, scores, at_half_host).items():
+            notes[at] |= told
     return Scores(
         findings=[_scored(draft, scores[at], notes[at]) for at, draft in enumerate(drafts)],
         together=together,
@@ -115,13 +122,43 @@ def _combined(
     return left, gained
 
 
-def _half_host_notes(mid: float, half: float) -> dict[str, EvidenceValue]:
-    """What a finding is worth with host gaps halved, marked if it is worth ranking with or without, but not both."""
-    if max(mid, half) < RANKING_LIMIT_PCT:
-        return {}
-    crosses = min(mid, half) < RANKING_LIMIT_PCT
-    sensitive = crosses and max(mid, half) >= _MUCH_MORE * min(mid, half)
-    return {"half_host_score_pct": half, "profiler_sensitive": sensitive}
+def _ranked(drafts: Sequence[Draft], mids: Mapping[int, float]) -> list[int]:
+    """The findings that are ranked with these scores, best first."""
+    order = sorted(mids, key=lambda at: (-mids[at], drafts[at].finding.id))
+    return [at for at in order if mids[at] >= RANKING_LIMIT_PCT]
+
+
+def _half_host_notes(
+    drafts: Sequence[Draft], scores: Mapping[int, Score], halves: Mapping[int, float]
+) -> dict[int, dict[str, EvidenceValue]]:
+    """What each finding is worth with host gaps halved, marked where that is another score or another place."""
+    mids = {at: value.mid for at, value in scores.items()}
+    before, after = _ranked(drafts, mids), _ranked(drafts, halves)
+    notes: dict[int, dict[str, EvidenceValue]] = {}
+    for at in sorted({*before, *after}):
+        if at in halves:
+            moved = _is_other_place(_place(before, at), _place(after, at))
+            sensitive = _is_other_score(mids[at], halves[at]) or moved
+            notes[at] = {"half_host_score_pct": halves[at], "profiler_sensitive": sensitive}
+    return notes
+
+
+def _place(ranked: list[int], at: int) -> int | None:
+    """Place in a ranked list, 1 first; None for what is not in it."""
+    return ranked.index(at) + 1 if at in ranked else None
+
+
+def _is_other_place(before: int | None, after: int | None) -> bool:
+    """Whether one is among the first places and the other is not, or both are ranked far from each other."""
+    first = [place is not None and place <= _FIRST_PLACES for place in (before, after)]
+    moved = abs(after - before) if before is not None and after is not None else 0
+    return first[0] != first[1] or moved >= _OTHER_PLACES
+
+
+def _is_other_score(mid: float, half: float) -> bool:
+    """Many times more or less, by a share of the span that counts or to the other side of the ranking limit."""
+    low, high = sorted((mid, half))
+    return high >= _MUCH_MORE * low and (high - low >= _OTHER_POINTS or low < RANKING_LIMIT_PCT)
 
 
 def _scored(draft: Draft, value: Score, notes: dict[str, EvidenceValue]) -> FindingEvidence:

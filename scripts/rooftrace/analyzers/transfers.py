@@ -152,6 +152,7 @@ def _exposed_claim(workload: Workload, found: Transfers, kinds: list[str], expos
         "exposed_copy_ms": ns_to_ms(exposed),
         "exposed_copy_pct": pct(exposed, workload.span_ns),
         **_evidence(workload, found, at),
+        **_large_pinned(workload, found),
     }
     modelled = _pinned(workload, found, at) if memory == "pageable" and way in _HOST_WAYS else None
     gap, more, edit = exposed, 0, Edit(activities=members, saved_ns=_alone(workload, members))
@@ -164,7 +165,6 @@ def _exposed_claim(workload: Workload, found: Transfers, kinds: list[str], expos
         category="copy",
         subject="exposed copies" if way == "mixed" else _subject(way, memory),
         kind="upper_bound" if modelled is None else "modelled",
-        exposed_ns=exposed,
         gap_ns=gap,
         most_ns=gap + more,
         evidence=evidence,
@@ -243,6 +243,7 @@ def _evidence(workload: Workload, found: Transfers, at: NDArray[np.int64]) -> di
         "blocking_count": int((blocked > 0).sum()),
         "blocked_ms": ns_to_ms(int(blocked.sum())),
         "on_compute_stream_pct": _on_compute_stream(workload, members),
+        **claims.ddp_copies(workload, members),
         **_sizes(workload, found, at),
     }
 
@@ -278,6 +279,24 @@ def _sizes(workload: Workload, found: Transfers, at: NDArray[np.int64]) -> dict[
         return evidence
     rate = int(nbytes[large].sum()) / int(dur[large].sum())
     return evidence | {"large_gbps": round(rate, 2), "link_gbps": link, "link_pct": pct(rate, link)}
+
+
+def _large_pinned(workload: Workload, found: Transfers) -> dict[str, EvidenceValue]:
+    """How fast the run's large copies from pinned memory to the GPU are, whatever finding this is."""
+    pinned = np.flatnonzero(found.kind == "HtoD pinned")
+    large = pinned[np.isin(found.size[pinned], ("medium", LARGE))]
+    link, spent = link_gbps(workload, "HtoD"), int(found.dur[large].sum())
+    if link is None or not spent:
+        return {}
+    rate = int(found.nbytes[large].sum()) / spent
+    exposed = round(float(found.shared[pinned].sum()))
+    return {
+        "pinned_gbps": round(rate, 2),
+        "pinned_link_gbps": link,
+        "pinned_link_pct": pct(rate, link),
+        "pinned_exposed_ms": ns_to_ms(exposed),
+        "pinned_exposed_pct": pct(exposed, workload.span_ns),
+    }
 
 
 def _merged_saving_ns(found: Transfers, at: NDArray[np.int64]) -> int:
@@ -324,7 +343,6 @@ def repeated_claim(workload: Workload, found: Transfers) -> claims.Claim | None:
         category="copy",
         subject="equal transfers again and again",
         kind="upper_bound",
-        exposed_ns=exposed,
         gap_ns=exposed,
         most_ns=exposed,
         evidence={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rooftrace.calltree.activities import LINK_NAMES, Activities, Link, Work, collect_activities
-from rooftrace.calltree.groups import OpGroup, group_ops, kernel_totals
+from rooftrace.calltree.groups import OpGroup, group_ops, kernel_totals, part_of
 from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_frame
 from rooftrace.calltree.quarantine import Quarantined, quarantine
 from rooftrace.calltree.steps import Steps, find_steps, is_step_name
@@ -31,5 +31,6 @@ __all__ = [
     "is_step_name",
     "is_user_frame",
     "kernel_totals",
+    "part_of",
     "quarantine",
 ]

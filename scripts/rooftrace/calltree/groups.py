@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from rooftrace.calltree.passes import PHASES
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.calltree.units import Call, choose_units, cost_with_kernels
 from rooftrace.intervals import union
+from rooftrace.opmodels.embedding_tables import index_count, is_table_lookup, without_index_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rooftrace.calltree.tree import CallTree
     from rooftrace.calltree.units import Units
     from rooftrace.kernelnames import KernelInfo
-    from rooftrace.opmodels import Cost, Unmodelled
+    from rooftrace.opmodels import Cost, Op, Unmodelled
     from rooftrace.trace import Inputs, Trace
 
 _FLOAT = re.compile(r"^-?\d+\.\d*(?:e[-+]?\d+)?$|^-?\d+e[-+]?\d+$|^-?(?:inf|nan)$")
@@ -40,7 +41,7 @@ class OpGroup:
     phase: str
     inputs: Inputs | None  # as recorded
     cost: Cost | Unmodelled | None  # of one instance; None without an op or any input, recorded or inferred
-    node: int  # an example node, the slowest instance's; -1 without an op
+    node: int  # an example node, the slowest instance's, of lookups the one of usual size; -1 without an op
     activities: NDArray[np.int64]  # indices of all activities, by instance
     firsts: NDArray[np.int64]  # place of each instance's first activity in `activities`
     instance_busy: NDArray[np.int64]  # union of each instance's activities, ns
@@ -109,6 +110,7 @@ def _group_instances(
     """Instance numbers by group key, in order of appearance."""
     members, firsts, chosen = layout
     class_of = [_input_class(inputs) for inputs in trace.signatures]
+    pooled = {code for code, name in enumerate(trace.names) if is_table_lookup(name)}
     bounds = np.r_[firsts, members.size].tolist()
     codes, units = activities.name[members].tolist(), chosen.node[members][firsts].tolist()
     calls = chosen.call[members][firsts].tolist()
@@ -122,9 +124,13 @@ def _group_instances(
             key: tuple[Any, ...] = (-1, None, 0, kernel_key, link, graphs[number], -1)
         else:
             inputs = int(trace.inputs[tree.row[node]])
-            shape_class = class_of[inputs] if inputs >= 0 else None
+            shape_class: Any = class_of[inputs] if inputs >= 0 else None
             phase = int(context.phase[node])
-            key = (int(tree.name[node]), shape_class, phase, kernel_key, 0, graphs[number], calls[number])
+            name, call = int(tree.name[node]), calls[number]
+            if name in pooled:
+                shape_class = without_index_count(_op_of(trace, tree, node, chosen, call))
+                call = -1
+            key = (name, shape_class, phase, kernel_key, 0, graphs[number], call)
         grouped.setdefault(key, []).append(number)
     return grouped
 
@@ -170,14 +176,16 @@ def _make_group(
     chosen = np.array(instances, dtype=np.int64)
     bounds = np.r_[firsts, members.size]
     rows = np.concatenate([members[bounds[i] : bounds[i + 1]] for i in instances])
-    slowest = int(chosen[int(np.argmax(busy[chosen]))])
-    node = int(unit[firsts[slowest]])
+    example = int(chosen[int(np.argmax(busy[chosen]))])
+    if key[0] >= 0 and is_table_lookup(trace.names[key[0]]):
+        example = _usual_lookup(trace, tree, units, (chosen, unit[firsts], units.call[members[firsts]]))
+    node, number = int(unit[firsts[example]]), int(units.call[members[firsts[example]]])
     dur = activities.dur[rows]
     kernels = _by_time(activities.name[rows], dur)
     name, category = _name_and_category(trace, tree, node, [activities.infos[code] for code in kernels])
     signature = int(trace.inputs[tree.row[node]]) if node >= 0 else -1
     module_ns, recompute_ns = _context_time(context, activities, rows, dur)
-    call = units.calls[key[6]] if key[6] >= 0 else None
+    call = units.calls[number] if node >= 0 and number >= 0 else None
     return OpGroup(
         name=name,
         category=category,
@@ -195,6 +203,24 @@ def _make_group(
         module_ns=module_ns,
         recompute_ns=recompute_ns,
     )
+
+
+def _usual_lookup(
+    trace: Trace, tree: CallTree, units: Units, layout: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+) -> int:
+    """Of lookups that differ in their number of indices, the instance in the middle; its cost stands for all."""
+    chosen, node, call = layout
+    sizes = {at: index_count(_op_of(trace, tree, int(node[at]), units, int(call[at]))) for at in chosen.tolist()}
+    ordered = sorted(sizes, key=lambda at: (sizes[at], at))
+    middle: int = ordered[len(ordered) // 2]
+    return middle
+
+
+def _op_of(trace: Trace, tree: CallTree, node: int, units: Units, call: int) -> Op:
+    """The inferred call of an instance if there is one, else its record."""
+    if call >= 0:
+        return units.calls[call].op
+    return record_op(trace, int(tree.name[node]), int(trace.inputs[tree.row[node]]))
 
 
 def _cost_of(
@@ -219,6 +245,26 @@ def _name_and_category(trace: Trace, tree: CallTree, node: int, infos: Sequence[
         return name, category
     categories = [info.category for info in infos]
     return name, next((c for c in categories if c not in ("memory", "generic")), categories[0])
+
+
+def part_of(group: OpGroup, activities: Activities, context: Context, keep: NDArray[np.bool_]) -> OpGroup:
+    """The same group with some of its activities; instances that keep none are gone. Its cost stays the whole one's."""
+    sizes = np.diff(np.r_[group.firsts, group.activities.size])
+    instance = np.repeat(np.arange(group.count), sizes)[keep]
+    rows = group.activities[keep]
+    firsts = np.flatnonzero(np.diff(instance, prepend=-1))
+    dur = activities.dur[rows]
+    module_ns, recompute_ns = _context_time(context, activities, rows, dur)
+    return replace(
+        group,
+        activities=rows,
+        firsts=firsts,
+        instance_busy=_instance_busy(activities, rows, firsts),
+        kernel_ns=int(dur.sum()),
+        kernel_codes=_by_time(activities.name[rows], dur),
+        module_ns=module_ns,
+        recompute_ns=recompute_ns,
+    )
 
 
 def _context_time(

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.calltree import Link, is_user_frame
+from rooftrace.calltree import Link
 from rooftrace.causes.classes import classify
+from rooftrace.causes.frames import thread_looked_at, user_frames
 from rooftrace.causes.late import DISPATCH_NS, Scene, explain
 from rooftrace.causes.launches import find_gaps_and_launches
-from rooftrace.causes.model import Cause, IdleCauses, Reason
-from rooftrace.causes.spans import Windows, distinct, innermost
+from rooftrace.causes.model import HOST_CAUSES, Cause, IdleCauses, Reason
+from rooftrace.causes.spans import Windows, deepest_covering, innermost
 from rooftrace.causes.verdict import Verdict
 from rooftrace.trace import Kind
 
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 _PROMPT_NS = 100_000
 
 
-def attribute(
-    trace: Trace, tree: CallTree, context: Context, activities: Activities, schedule: Schedule
-) -> IdleCauses:
+def attribute(trace: Trace, tree: CallTree, context: Context, activities: Activities, schedule: Schedule) -> IdleCauses:
     """Every gap of every device with its cause."""
     gaps = find_gaps_and_launches(tree, activities, schedule)
     scene = Scene(
@@ -124,14 +123,17 @@ def _ops(scene: Scene, context: Context, rows: NDArray[np.int64]) -> NDArray[np.
 
 
 def _frames(scene: Scene, verdict: Verdict) -> NDArray[np.int64]:
-    """Row of the innermost user frame at the time that tells most of each gap; -1 for none."""
-    trace = scene.trace
-    rows = trace.of_kind(Kind.PYTHON)
-    codes = distinct(trace.name[rows])
-    verdicts = np.zeros(len(trace.names), dtype=bool)
-    verdicts[codes] = [is_user_frame(trace.names[code]) for code in codes]
-    rows = rows[verdicts[trace.name[rows]]]
-    threaded = (verdict.row >= 0) & (trace.kind[verdict.row] != int(Kind.OVERHEAD))
-    lane = np.where(threaded, trace.lane[verdict.row], scene.gaps.lane)
-    at = innermost(trace.lane[rows].astype(np.int64), trace.start[rows], trace.end[rows], (lane, verdict.at))
+    """Row of a user frame for each gap; -1 for none.
+
+    Where the host's own time is to blame, the deepest frame that covers at least half of the gap; else the innermost
+    one round the event that is.
+    """
+    trace, gaps = scene.trace, scene.gaps
+    rows = user_frames(trace)
+    frames = (trace.lane[rows].astype(np.int64), trace.start[rows], trace.end[rows])
+    lane = thread_looked_at(trace, verdict.row, gaps.lane)
+    hosts = np.isin(verdict.cause, [int(cause) for cause in HOST_CAUSES])
+    at = innermost(*frames, (lane, verdict.at))
+    asked = np.flatnonzero(hosts)
+    at[asked] = deepest_covering(*frames, Windows(lane=lane, start=gaps.start, end=gaps.end).select(asked))
     return np.where(at >= 0, rows[at] if rows.size else -1, -1)

@@ -13,6 +13,7 @@ import numpy as np
 
 from rooftrace.calltree import PHASES
 from rooftrace.causes.calls import find_slow_calls
+from rooftrace.causes.first_use import first_calls_that_set_up, first_use
 from rooftrace.causes.model import Cause
 from rooftrace.causes.spans import distinct, merged
 from rooftrace.trace import Kind
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from rooftrace.calltree import Activities, CallTree, Context
     from rooftrace.causes.calls import SlowCalls
-    from rooftrace.causes.spans import Spans
+    from rooftrace.causes.spans import Spans, Windows
     from rooftrace.trace import Trace
 
 _CALLS = (Kind.RUNTIME, Kind.DRIVER)
@@ -40,9 +41,7 @@ class _Rule:
 
 _RULES = (
     # torch 2.9 and later record collections where asked to (`record_python_gc_info`); a call shows in stacks.
-    _Rule(
-        Cause.GARBAGE_COLLECTION, _FRAMES, re.compile(r"^Python GC$|^<built-in (?:function|method) collect\b")
-    ),
+    _Rule(Cause.GARBAGE_COLLECTION, _FRAMES, re.compile(r"^Python GC$|^<built-in (?:function|method) collect\b")),
     _Rule(
         Cause.MEMORY_MANAGEMENT,
         _CALLS,
@@ -87,9 +86,7 @@ _RULES = (
             r"|^<built-in (?:function|method) _?(?:enable|disable|prepare)_profiler"
         ),
     ),
-    _Rule(
-        Cause.DATA_LOADING, _FRAMES, re.compile(rf"torch{_SLASH}utils{_SLASH}data{_SLASH}dataloader\.py\(")
-    ),
+    _Rule(Cause.DATA_LOADING, _FRAMES, re.compile(rf"torch{_SLASH}utils{_SLASH}data{_SLASH}dataloader\.py\(")),
     _Rule(
         Cause.COMMUNICATION_SETUP,
         (*_CALLS, *_RANGES, *_FRAMES),
@@ -120,9 +117,7 @@ _OVERHEADS = (
     (Cause.COMPILATION, re.compile(r"Module Loading|Lazy Function Loading|Driver Compiler", re.IGNORECASE)),
     (
         Cause.PROFILER,
-        re.compile(
-            r"Activity Buffer Request|Buffer Flush|Instrumentation|Resource|UVM Activity", re.IGNORECASE
-        ),
+        re.compile(r"Activity Buffer Request|Buffer Flush|Instrumentation|Resource|UVM Activity", re.IGNORECASE),
     ),
 )
 
@@ -141,6 +136,7 @@ class HostWork:
     dispatch: Spans  # ops and runtime calls of the threads that launch
     calls: Spans  # runtime calls
     slow: SlowCalls
+    first_use: NDArray[np.bool_]  # of each row, whether it is an allocator call of a first use
 
 
 def classify(trace: Trace, tree: CallTree, context: Context, activities: Activities) -> HostWork:
@@ -149,6 +145,11 @@ def classify(trace: Trace, tree: CallTree, context: Context, activities: Activit
     codes = _codes(trace)
     in_data = tree.row[context.phase == PHASES.index("data")]
     rows = {cause: np.flatnonzero(codes == int(cause)) for cause in SPECIAL}
+    slow = find_slow_calls(trace, tree, activities)
+    first = first_use(trace, tree, np.intersect1d(rows[Cause.MEMORY_MANAGEMENT], trace.of_kind(*_CALLS)))
+    setting_up = np.r_[np.flatnonzero(first), first_calls_that_set_up(trace, slow)]
+    rows[Cause.MEMORY_MANAGEMENT] = rows[Cause.MEMORY_MANAGEMENT][~first[rows[Cause.MEMORY_MANAGEMENT]]]
+    rows[Cause.COMPILATION] = np.union1d(rows[Cause.COMPILATION], setting_up)
     rows[Cause.DATA_LOADING] = np.union1d(rows[Cause.DATA_LOADING], in_data)
     busy = trace.of_kind(Kind.CPU_OP, *_CALLS)
     overheads = trace.of_kind(Kind.OVERHEAD)
@@ -160,16 +161,26 @@ def classify(trace: Trace, tree: CallTree, context: Context, activities: Activit
         },
         collectives=_spans(trace, busy[_named(trace, busy, COLLECTIVE_OP)]),
         calls=_spans(trace, trace.of_kind(*_CALLS)),
-        slow=find_slow_calls(trace, tree, activities),
+        slow=slow,
+        first_use=first,
         dispatch=_spans(trace, busy[np.isin(trace.lane[busy], lanes) & ~_named(trace, busy, _STEP_LIKE)]),
     )
 
 
+def special_time(
+    trace: Trace, tree: CallTree, context: Context, activities: Activities, windows: Windows
+) -> NDArray[np.int64]:
+    """Time of each window in which its thread, or the profiler or driver, did special work, ns."""
+    work = classify(trace, tree, context, activities)
+    told = [spans.covered(windows) for spans in work.special.values()]
+    told += [spans.covered(windows.on_all_lanes()) for spans in work.overheads.values()]
+    most: NDArray[np.int64] = np.stack(told).max(axis=0)
+    return most
+
+
 def is_memory_call(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether each row is a call of the allocator."""
-    names = {
-        code: _cause_of(trace.names[code], Kind.RUNTIME) for code in np.unique(trace.name[rows]).tolist()
-    }
+    names = {code: _cause_of(trace.names[code], Kind.RUNTIME) for code in np.unique(trace.name[rows]).tolist()}
     memory = [code for code, cause in names.items() if cause == int(Cause.MEMORY_MANAGEMENT)]
     return np.isin(trace.name[rows], memory)
 

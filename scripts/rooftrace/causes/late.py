@@ -79,9 +79,7 @@ def wait_spans(tree: CallTree, waits: Waits) -> Spans:
     node = waits.node[chosen]
     order = np.lexsort((tree.start[node], tree.lane[node]))
     node, chosen = node[order], chosen[order]
-    return Spans(
-        lane=tree.lane[node].astype(np.int64), start=tree.start[node], end=tree.end[node], row=chosen
-    )
+    return Spans(lane=tree.lane[node].astype(np.int64), start=tree.start[node], end=tree.end[node], row=chosen)
 
 
 def _graph_launches(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None:
@@ -90,8 +88,9 @@ def _graph_launches(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> 
     left = left[scene.activities.graph[gaps.after[left]]]
     inside = np.minimum(gaps.returned[left], gaps.end[left]) - np.maximum(gaps.called[left], gaps.start[left])
     chosen = left[2 * inside >= gaps.dur[left]]
-    verdict.settle(chosen, Cause.GRAPH_LAUNCH, scene.tree.row[gaps.launch[chosen]], gaps.called[chosen])
-    verdict.blame(chosen, gaps.lane[chosen], gaps.called[chosen], gaps.returned[chosen])
+    row = scene.tree.row[gaps.launch[chosen]]
+    verdict.settle(chosen, Cause.GRAPH_LAUNCH, row, gaps.called[chosen])
+    verdict.blame(chosen, row, gaps.lane[chosen], gaps.called[chosen], gaps.returned[chosen])
 
 
 def _special(scene: Scene, verdict: Verdict, late: NDArray[np.int64], *, anywhere: bool) -> None:
@@ -118,9 +117,7 @@ def _overheads(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None:
         _blame_spans(scene, verdict, left[enough], (cause, spans, windows))
 
 
-def _blame_spans(
-    scene: Scene, verdict: Verdict, gaps: NDArray[np.int64], found: tuple[Cause, Spans, Windows]
-) -> None:
+def _blame_spans(scene: Scene, verdict: Verdict, gaps: NDArray[np.int64], found: tuple[Cause, Spans, Windows]) -> None:
     """Settle gaps for the spans that overlap them; the one with most of the gap stands for all."""
     cause, spans, windows = found
     if not gaps.size:
@@ -133,12 +130,10 @@ def _blame_spans(
     row = spans.row[pairs.piece]
     threadless = scene.trace.kind[row] == int(Kind.OVERHEAD)
     lane = np.where(threadless, scene.gaps.lane[gaps[pairs.window]], scene.trace.lane[row])
-    verdict.blame(gaps[pairs.window], lane, spans.start[pairs.piece], spans.end[pairs.piece])
+    verdict.blame(gaps[pairs.window], row, lane, spans.start[pairs.piece], spans.end[pairs.piece])
 
 
-def _blocked(
-    scene: Scene, verdict: Verdict, late: NDArray[np.int64], waits: Spans, *, anywhere: bool
-) -> None:
+def _blocked(scene: Scene, verdict: Verdict, late: NDArray[np.int64], waits: Spans, *, anywhere: bool) -> None:
     """Decide gaps that would have been half as long, had the thread not stood in blocking calls before its launch."""
     left, gaps, known = verdict.among(late), scene.gaps, scene.schedule.waits
     lane = np.zeros_like(gaps.lane) if anywhere else gaps.lane
@@ -155,10 +150,15 @@ def _blocked(
     node = known.node[number[top[drained]]]
     row = scene.tree.row[node]
     allocator = is_memory_call(scene.trace, row)
-    for cause, mask in ((Cause.SYNCHRONISATION, ~allocator), (Cause.MEMORY_MANAGEMENT, allocator)):
+    first = allocator & scene.work.first_use[row]
+    for cause, mask in (
+        (Cause.SYNCHRONISATION, ~allocator),
+        (Cause.COMPILATION, first),
+        (Cause.MEMORY_MANAGEMENT, allocator & ~first),
+    ):
         verdict.settle(chosen[mask], cause, row[mask], scene.tree.start[node[mask]])
     verdict.drain(left[pairs.window], number)
-    verdict.blame(chosen[allocator], *_stretch(scene.tree, node[allocator]))
+    verdict.blame(chosen[allocator], row[allocator], *_stretch(scene.tree, node[allocator]))
 
 
 def _stretch(tree: CallTree, node: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
@@ -182,7 +182,7 @@ def _slow_calls(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None
     for cause in (Cause.COMPILATION, Cause.LAUNCH_BOUND, Cause.HOST_CODE):
         mine = kinds == cause
         verdict.settle(gaps[mine], cause, row[mine], at[mine])
-    verdict.blame(gaps, scene.trace.lane[row].astype(np.int64), at, scene.trace.end[row])
+    verdict.blame(gaps, row, scene.trace.lane[row].astype(np.int64), at, scene.trace.end[row])
 
 
 def _dispatching(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None:
@@ -206,9 +206,10 @@ def _dispatching(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> Non
 def _blame_dispatch(scene: Scene, verdict: Verdict, mine: NDArray[np.int64]) -> None:
     """Settle gaps for the time that the launching thread took, up to the return of the launch."""
     gaps = scene.gaps
-    verdict.settle(mine, Cause.LAUNCH_BOUND, scene.tree.row[gaps.launch[mine]], gaps.called[mine])
+    row = scene.tree.row[gaps.launch[mine]]
+    verdict.settle(mine, Cause.LAUNCH_BOUND, row, gaps.called[mine])
     begin = np.minimum(gaps.start[mine], gaps.called[mine])
-    verdict.blame(mine, gaps.lane[mine], begin, np.minimum(gaps.end[mine], gaps.returned[mine]))
+    verdict.blame(mine, row, gaps.lane[mine], begin, np.minimum(gaps.end[mine], gaps.returned[mine]))
 
 
 def _host_code(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None:
@@ -223,8 +224,9 @@ def _host_code(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None:
     left, windows = left[~handed], windows.select(~handed)
     quiet = longest_quiet(scene.trace, windows, np.ones(left.size, dtype=bool))
     middle = (quiet.start + quiet.end) // 2
-    verdict.settle(left, Cause.HOST_CODE, _innermost_work(scene, windows.lane, middle), middle)
-    verdict.blame(left, windows.lane, windows.start, np.maximum(windows.start, windows.end))
+    row = _innermost_work(scene, windows.lane, middle)
+    verdict.settle(left, Cause.HOST_CODE, row, middle)
+    verdict.blame(left, row, windows.lane, windows.start, np.maximum(windows.start, windows.end))
 
 
 def _innermost_work(scene: Scene, lane: NDArray[np.int64], time: NDArray[np.int64]) -> NDArray[np.int64]:

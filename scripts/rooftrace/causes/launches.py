@@ -62,9 +62,7 @@ def find_gaps_and_launches(tree: CallTree, activities: Activities, schedule: Sch
     called[known] = schedule.launch_start[after[known]]
     returned[known] = tree.end[node]
     slow = np.maximum((returned - called)[known] - usual_durations(tree, activities)[node], 0)
-    slow[activities.work[after[known]] == int(Work.COPY)] = (
-        0  # a blocking copy's call lasts as long as the copy
-    )
+    slow[activities.work[after[known]] == int(Work.COPY)] = 0  # a blocking copy's call lasts as long as the copy
     ready[known] = called[known] + slow + schedule.usual_latency_ns
     in_graph = known & activities.graph[after]
     first = _first_of_launch(activities)[after]

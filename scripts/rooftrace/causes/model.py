@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 class Cause(IntEnum):
     """Why no activity ran; every gap has exactly one."""
 
-    DEVICE = (
-        0  # the next activity was queued: launch processing, graph-node overhead, work that is not recorded
-    )
+    DEVICE = 0  # the next activity was queued: launch processing, graph-node overhead, work that is not recorded
     DEPENDENCY = 1  # it was queued and waited for another queue
     SYNCHRONISATION = 2  # a blocking call kept the host from launching ahead
     LAUNCH_BOUND = 3  # the host dispatched back to back and could not keep up
@@ -68,6 +66,7 @@ class Pieces:
     """Stretches of host threads that gaps are blamed on; several a gap where several calls are responsible."""
 
     gap: NDArray[np.int64]  # index of the gap
+    row: NDArray[np.int64]  # the event, a row of the trace; -1: none
     lane: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -89,7 +88,7 @@ class IdleCauses:
     reason: NDArray[np.uint8]  # Reason, where the cause is unknown
     row: NDArray[np.int64]  # the responsible event: blocking call, allocator call, data loading, launch …
     op: NDArray[np.int64]  # node of the innermost op round it
-    frame: NDArray[np.int64]  # row of the innermost user frame that was open then
+    frame: NDArray[np.int64]  # row of a user frame: the deepest that covers half of the gap, or that round the event
     lane: NDArray[np.int64]  # the thread that launched the activity after the gap
     ready: NDArray[np.int64]  # when that activity could have started, had only its launch decided, ns
     blocked_ns: NDArray[np.int64]  # time for which that thread stood in blocking calls before the launch

@@ -40,9 +40,7 @@ def queue_curve(
     return times, _waiting(np.sort(schedule.launch_start[own]), np.sort(activities.start[own]), times)
 
 
-def launch_delays(
-    activities: Activities, schedule: Schedule, members: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def launch_delays(activities: Activities, schedule: Schedule, members: NDArray[np.int64]) -> NDArray[np.int64]:
     """From launch to start of those of the given activities that found an empty queue, ns."""
     chosen = members[schedule.found_empty[members]]
     delays: NDArray[np.int64] = np.maximum(activities.start[chosen] - schedule.launch_start[chosen], 0)
@@ -59,15 +57,11 @@ def blocked_times(tree: CallTree, activities: Activities, waits: Waits) -> NDArr
 
 
 def _own(activities: Activities, members: NDArray[np.int64]) -> NDArray[np.int64]:
-    own: NDArray[np.int64] = members[
-        (activities.link[members] == int(Link.CORRELATION)) & ~activities.graph[members]
-    ]
+    own: NDArray[np.int64] = members[(activities.link[members] == int(Link.CORRELATION)) & ~activities.graph[members]]
     return own
 
 
-def _waiting(
-    launched: NDArray[np.int64], begun: NDArray[np.int64], times: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _waiting(launched: NDArray[np.int64], begun: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
     depth = np.searchsorted(launched, times, side="right") - np.searchsorted(begun, times, side="right")
     waiting: NDArray[np.int64] = np.maximum(depth, 0).astype(np.int64)
     return waiting

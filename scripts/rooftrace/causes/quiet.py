@@ -1,4 +1,4 @@
-"""The longest stretch of a window in which a thread neither began nor ended an op or runtime call."""
+"""The longest stretch of a window in which a thread neither began nor ended an op, call or Python frame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def longest_quiet(trace: Trace, windows: Windows, wanted: NDArray[np.bool_]) -> Windows:
     """The stretch of each wanted window, the first of equal ones; the others get an empty one at their start."""
     start, end = windows.start.copy(), windows.start.copy()
-    rows = trace.of_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
+    rows = trace.of_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER, Kind.PYTHON)
     lane = trace.lane[rows]
     asked = np.flatnonzero(wanted & (windows.end > windows.start))
     for number in np.unique(windows.lane[asked]).tolist():
@@ -34,9 +34,7 @@ def _longest(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     first = np.searchsorted(edges, low, side="right")
     last = np.searchsorted(edges, high, side="left")
-    window, edge = expanded(
-        first - 1, last
-    )  # each stretch begins at an edge, the first one at the window's start
+    window, edge = expanded(first - 1, last)  # each stretch begins at an edge, the first one at the window's start
     stop = np.r_[edges, 0][np.minimum(edge + 1, edges.size)]
     stop = np.where(edge + 1 < last[window], stop, high[window])
     begin = np.where(edge >= first[window], np.r_[edges, 0][edge], low[window])

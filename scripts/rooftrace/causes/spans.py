@@ -45,9 +45,7 @@ class Spans:
             queries.append(asked[query])
             pieces.append(piece)
         window, piece = np.concatenate(queries), np.concatenate(pieces)
-        inside = np.minimum(self.end[piece], windows.end[window]) - np.maximum(
-            self.start[piece], windows.start[window]
-        )
+        inside = np.minimum(self.end[piece], windows.end[window]) - np.maximum(self.start[piece], windows.start[window])
         real = inside > 0
         return Overlaps(window=window[real], piece=piece[real], inside=inside[real])
 
@@ -109,9 +107,7 @@ def _empty() -> NDArray[np.int64]:
     return np.empty(0, dtype=np.int64)
 
 
-def expanded(
-    first: NDArray[np.int64], last: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def expanded(first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Every number of each half-open range, and the range it is of."""
     counts = np.maximum(last - first, 0)
     which = np.repeat(np.arange(first.size), counts)
@@ -125,9 +121,7 @@ def distinct(codes: NDArray[np.int64] | NDArray[np.int32]) -> list[int]:
     return found
 
 
-def merged(
-    lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64]
-) -> Spans:
+def merged(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64]) -> Spans:
     """Disjoint spans; those that overlap or touch become one, which stands for the longest of them."""
     parts: list[tuple[NDArray[np.int64], ...]] = []
     keep = end > start
@@ -157,32 +151,68 @@ def innermost(
     for number in np.intersect1d(lane, lanes).tolist():
         mine = np.flatnonzero((lane == number) & (end > start))
         wanted = np.flatnonzero(lanes == number)
-        at = _innermost_of_lane(start[mine], end[mine], times[wanted])
+        at = Nest.of(start[mine], end[mine]).at(times[wanted])
         found[wanted] = np.where(at >= 0, mine[at] if mine.size else -1, -1)
     return found
 
 
-def _innermost_of_lane(
-    start: NDArray[np.int64], end: NDArray[np.int64], times: NDArray[np.int64]
+def deepest_covering(
+    lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], windows: Windows
 ) -> NDArray[np.int64]:
-    """The same on one lane: of the intervals as deep as there are open ones, the last to have started."""
-    count = start.size
-    if not count:
-        return np.full(times.size, -1, dtype=np.int64)
-    order = np.lexsort((-end, start))
-    starts, ends, closed = start[order], end[order], np.sort(end)
-    places = np.arange(count)
-    depth = places - np.searchsorted(closed, starts, side="right")
-    by_depth = np.lexsort((places, depth))
-    last = np.searchsorted(starts, times, side="right") - 1
-    wanted = last - np.searchsorted(closed, times, side="right")
-    keys = depth[by_depth] * count + by_depth
-    position = np.maximum(np.searchsorted(keys, wanted * count + last, side="right") - 1, 0)
-    candidate = by_depth[position]
-    is_open = (
-        (wanted >= 0)
-        & (depth[candidate] == wanted)
-        & (ends[candidate] > times)
-        & (starts[candidate] <= times)
-    )
-    return np.where(is_open, order[candidate], -1)
+    """Index of the deepest of nested intervals that covers at least half of each window; -1 where none does.
+
+    Such an interval is open in the middle of the window, so it is that or one round the innermost one there.
+    """
+    found = np.full(windows.start.size, -1, dtype=np.int64)
+    middle = (windows.start + windows.end) // 2
+    for number in np.intersect1d(lane, windows.lane).tolist():
+        mine = np.flatnonzero((lane == number) & (end > start))
+        left = np.flatnonzero((windows.lane == number) & (windows.end > windows.start))
+        nest, up = Nest.of(start[mine], end[mine]), 0
+        while mine.size and left.size:
+            at = nest.at(middle[left], up)
+            left, at = left[at >= 0], mine[at[at >= 0]]
+            low, high = windows.start[left], windows.end[left]
+            enough = 2 * (np.minimum(end[at], high) - np.maximum(start[at], low)) >= high - low
+            found[left[enough]] = at[enough]
+            left, up = left[~enough], up + 1
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nest:
+    """Nested intervals of one thread, ready to be asked which are open at a time."""
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    closed: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    by_depth: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, start: NDArray[np.int64], end: NDArray[np.int64]) -> Nest:
+        """The intervals in order of their starts, the outer of equal ones first."""
+        order = np.lexsort((-end, start))
+        starts, closed = start[order], np.sort(end)
+        places = np.arange(start.size)
+        depth = places - np.searchsorted(closed, starts, side="right")
+        by_depth = np.lexsort((places, depth))
+        return cls(order=order, starts=starts, ends=end[order], closed=closed, depth=depth, by_depth=by_depth)
+
+    def at(self, times: NDArray[np.int64], up: int = 0) -> NDArray[np.int64]:
+        """Index of the interval ``up`` levels round the innermost one open at each time; -1 where there is none.
+
+        Of the intervals as deep as there are open ones, it is the last to have started.
+        """
+        count = self.starts.size
+        if not count:
+            return np.full(times.size, -1, dtype=np.int64)
+        last = np.searchsorted(self.starts, times, side="right") - 1
+        wanted = last - np.searchsorted(self.closed, times, side="right") - up
+        keys = self.depth[self.by_depth] * count + self.by_depth
+        position = np.maximum(np.searchsorted(keys, wanted * count + last, side="right") - 1, 0)
+        candidate = self.by_depth[position]
+        is_open = (wanted >= 0) & (self.depth[candidate] == wanted)
+        is_open &= (self.ends[candidate] > times) & (self.starts[candidate] <= times)
+        return np.where(is_open, self.order[candidate], -1)

@@ -40,9 +40,7 @@ class Verdict:
             covered_ns=zero.copy(),
         )
 
-    def settle(
-        self, gaps: NDArray[np.int64], cause: Cause, row: NDArray[np.int64], at: NDArray[np.int64]
-    ) -> None:
+    def settle(self, gaps: NDArray[np.int64], cause: Cause, row: NDArray[np.int64], at: NDArray[np.int64]) -> None:
         """Decide some gaps."""
         self.cause[gaps], self.row[gaps], self.at[gaps] = int(cause), row, at
 
@@ -51,7 +49,7 @@ class Verdict:
         return gaps[self.cause[gaps] < 0]
 
     def blame(self, gaps: NDArray[np.int64], *stretch: NDArray[np.int64]) -> None:
-        """Note stretches of threads (lane, start, end) that gaps are blamed on."""
+        """Note stretches (row of the event, lane, start, end) of threads that gaps are blamed on."""
         self._pieces.append((gaps, *stretch))
 
     def drain(self, gaps: NDArray[np.int64], waits: NDArray[np.int64]) -> None:
@@ -60,9 +58,9 @@ class Verdict:
 
     def pieces(self) -> Pieces:
         """All stretches noted, by gap and start."""
-        gap, lane, start, end = _joined(self._pieces, 4)
+        gap, row, lane, start, end = _joined(self._pieces, 5)
         order = np.lexsort((start, lane, gap))
-        return Pieces(gap=gap[order], lane=lane[order], start=start[order], end=end[order])
+        return Pieces(gap=gap[order], row=row[order], lane=lane[order], start=start[order], end=end[order])
 
     def waits(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Pairs of a gap caused by synchronisation and a wait."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooftrace.cli.output import put, put_json, say
-from rooftrace.cli.source import run_folder
 from rooftrace.errors import InputError
+from rooftrace.workflow.passed import note_passed, passed_before
 
 if TYPE_CHECKING:
     import argparse
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print one line a problem; 1 if there is any."""
+    known = None if options.file else passed_before(Path(options.folder))
+    if known is not None:
+        return _tell_passed(Path(options.folder), known, as_json=options.json)
+    from rooftrace.cli.source import run_folder
     from rooftrace.validators import check_run
 
     folder = run_folder(options.folder)
@@ -23,17 +27,25 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"`{options.folder}` {what}", hint="Give the folder that `analyze` wrote")
     only = Path(options.file).as_posix() if options.file else None
     result = check_run(folder, only)
+    if not result.problems:
+        if only is None:
+            note_passed(folder, result.checks)
+        return _tell_passed(folder, result.checks, as_json=options.json)
     if options.json:
         put_json({"checks": result.checks, "problems": [problem.as_dict() for problem in result.problems]})
     else:
         for problem in result.problems:
             put(str(problem))
     count = len(result.problems)
-    if count:
-        say(
-            f"error: {count} problem{'s' if count > 1 else ''} in {folder}\n\n"
-            "hint: Run `rooftrace explain CODE` for a code's meaning"
-        )
-        return 1
-    say(f"checked {folder}: {result.checks} checks passed")
+    say(
+        f"error: {count} problem{'s' if count > 1 else ''} in {folder}\n\n"
+        "hint: Run `rooftrace explain CODE` for a code's meaning"
+    )
+    return 1
+
+
+def _tell_passed(folder: Path, checks: int, *, as_json: bool) -> int:
+    if as_json:
+        put_json({"checks": checks, "problems": []})
+    say(f"checked {folder}: {checks} checks passed")
     return 0

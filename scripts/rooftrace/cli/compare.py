@@ -28,9 +28,7 @@ def run(options: argparse.Namespace) -> int:
     base, target = Path(options.base), Path(options.target)
     for path in (base, target):
         if is_run(path):
-            raise InputError(
-                f"`{path}` is a run and keeps no call tree", hint="Give the trace file it was made from"
-            )
+            raise InputError(f"`{path}` is a run and keeps no call tree", hint="Give the trace file it was made from")
     limit = _limit(options)
     folder = Path(options.output) if options.output else _default_run(base, target)
     said = {} if options.quiet else {"base": progress(base.name), "target": progress(target.name)}
@@ -59,9 +57,7 @@ def _limit(options: argparse.Namespace) -> Limit | None:
     if options.fail_above is None:
         for name in ("metric", "min_steps", "junit", "github"):
             if getattr(options, name):
-                raise UsageError(
-                    f"--{name.replace('_', '-')} needs --fail-above", hint="Add a limit: --fail-above 3%"
-                )
+                raise UsageError(f"--{name.replace('_', '-')} needs --fail-above", hint="Add a limit: --fail-above 3%")
         return None
     metrics = [read_metric(text) for text in options.metric or ["span"]]
     return Limit(limit_pct=options.fail_above, metrics=metrics, min_steps=options.min_steps or _MIN_STEPS)

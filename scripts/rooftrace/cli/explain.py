@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rooftrace.cli.output import put, put_json
-from rooftrace.errors import unknown_name
+from rooftrace.errors import UsageError, unknown_name
 from rooftrace.pack import KNOWLEDGE
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ def run(options: argparse.Namespace) -> int:
             for code, text in listed.items():
                 put(f"{code}: {text}")
         return 0
-    code = options.code if options.code in entries else options.code.upper()
-    if code not in entries:
-        raise unknown_name("code", options.code, entries, listed_by="rooftrace explain")
+    code = _resolved(options.code, entries)
     parts = entries[code]
     if options.json:
         put_json({"code": code, **parts})
@@ -39,6 +37,19 @@ def run(options: argparse.Namespace) -> int:
         for name, text in parts.items():
             put(f"  {name}: {text}")
     return 0
+
+
+def _resolved(code: str, entries: dict[str, dict[str, str]]) -> str:
+    """The entry's full code: checks in any case, a pattern also by its name alone where only one analyzer has it."""
+    for full in (code, code.upper()):
+        if full in entries:
+            return full
+    named = [full for full in sorted(entries) if full.partition("/")[2] == code]
+    if len(named) > 1:
+        raise UsageError(f"several analyzers have a pattern `{code}`", hint=f"Name one: {', '.join(named)}")
+    if not named:
+        raise unknown_name("code", code, entries, listed_by="rooftrace explain")
+    return named[0]
 
 
 def _entries() -> dict[str, dict[str, str]]:
@@ -60,7 +71,9 @@ def _checks() -> dict[str, dict[str, str]]:
 
 
 def _patterns() -> dict[str, dict[str, str]]:
+    """What each pattern says; a quantity of the finding as `<time_ms>`."""
     from rooftrace.patterns import load_patterns
+    from rooftrace.report.values import CITATION
 
     entries = {}
     for folder in sorted((KNOWLEDGE / "patterns").iterdir()):
@@ -68,5 +81,7 @@ def _patterns() -> dict[str, dict[str, str]]:
             parts = {"what": pattern.insight, "do": pattern.action, "why": pattern.reasoning, "verify": pattern.verify}
             if pattern.cannot_see:
                 parts["not in a trace"] = pattern.cannot_see
-            entries[f"{folder.name}/{pattern.id}"] = parts
+            entries[f"{folder.name}/{pattern.id}"] = {
+                name: CITATION.sub(lambda match: f"<{match.group(1)}>", text) for name, text in parts.items()
+            }
     return entries

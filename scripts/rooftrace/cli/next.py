@@ -17,12 +17,13 @@ _TOLD = {
     "check": "check the run",
     "done": "done",
 }
+_HOW = "The text goes in on stdin, as each brief shows (submit … <<'PROSE'), or as a file (submit … FILE)."
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the next step."""
     folder = Path(options.folder)
-    step: dict[str, Any] = next_step(folder)
+    step: dict[str, Any] = next_step(folder, is_resumed=options.resume)
     if options.json:
         put_json(step)
         return 0
@@ -31,11 +32,12 @@ def run(options: argparse.Namespace) -> int:
         put(f"\n{task['analyzer']}\n  brief:  {folder.resolve() / task['brief']}\n  submit: {task['submit']}")
         for problem in task["problems"]:
             put(f"  refused before: {problem}")
+    if step["tasks"]:
+        put(f"\n{_HOW}")
     if step["command"]:
         put(f"  {step['command']}")
     if step["action"] == "done":
         put(f"  {folder.resolve() / 'analysis.md'}")
-    if step["waiting_for"]:
-        say(f"not back yet: {', '.join(step['waiting_for'])}")
-    say(step["note"])
+    if step["note"]:
+        say(step["note"])
     return 0

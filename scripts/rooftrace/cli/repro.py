@@ -23,9 +23,7 @@ def run(options: argparse.Namespace) -> int:
     folder = run_folder(options.folder)
     if folder is None:
         what = "is a file, not a folder" if Path(options.folder).exists() else "does not exist"
-        raise InputError(
-            f"`{options.folder}` {what}", hint="Give the folder that `prepare` or `analyze` wrote"
-        )
+        raise InputError(f"`{options.folder}` {what}", hint="Give the folder that `prepare` or `analyze` wrote")
     script = write_script(read_subject(folder, options.finding))
     path = None if options.output is None else Path(options.output)
     if path is not None:
@@ -50,9 +48,7 @@ def _write(path: Path, text: str) -> None:
             )
         store.write_bytes(path, text.encode())
     except OSError as error:
-        raise UsageError(
-            f"cannot write `{path}`: {error.strerror}", hint="Give another path with -o"
-        ) from None
+        raise UsageError(f"cannot write `{path}`: {error.strerror}", hint="Give another path with -o") from None
 
 
 def _facts(finding: str, path: Path | None, script: Script) -> dict[str, object]:

@@ -55,6 +55,11 @@ RUN_COMMANDS: tuple[Command, ...] = (
         example="next RUN",
         arguments=(
             Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
+            Argument(
+                flags=("--resume",),
+                help="whoever had tasks is gone: those not back come first",
+                action="store_true",
+            ),
             Argument(flags=("--json",), help="print the step as JSON", action="store_true"),
         ),
     ),
@@ -137,6 +142,38 @@ RUN_COMMANDS: tuple[Command, ...] = (
             Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
             Argument(flags=("file",), help="check only this file of it", metavar="FILE", optional=True),
             Argument(flags=("--json",), help="print the problems as JSON", action="store_true"),
+        ),
+    ),
+    Command(
+        name="repro",
+        summary="Write a PyTorch script that runs a finding's ops alone, beside what would replace them.",
+        reads="the folder of a run",
+        writes="the script, which runs with torch alone, to the file given or to stdout",
+        example="repro RUN gemm.F1",
+        arguments=(
+            Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
+            Argument(flags=("finding",), help="id of a fusion or compute finding", metavar="FINDING"),
+            Argument(flags=("-o", "--output"), help="where to write it; printed without", metavar="FILE.py"),
+            Argument(flags=("--json",), help="print what the script holds as JSON", action="store_true"),
+        ),
+    ),
+    Command(
+        name="cut",
+        summary="Write a smaller trace: some steps, a window of time, or without Python frames.",
+        reads="a trace of torch.profiler (JSON; plain, gzip, zstd, zip or tar)",
+        writes="the chosen part as a new trace, compressed if its name ends in .gz; prints its path",
+        example=f"cut {EXAMPLE} --steps 1 -o RUN",
+        arguments=(
+            Argument(flags=("trace",), help="the trace file", metavar="TRACE"),
+            Argument(flags=("-o", "--output"), help="the smaller trace; it must not exist yet", metavar="OUT"),
+            STEPS,
+            Argument(
+                flags=("--window",),
+                help="time after the first event to keep, in ms or with a unit: `12:40.5`, `100us:2s`, `5:`",
+                metavar="FROM:TO",
+            ),
+            Argument(flags=("--no-python",), help="leave Python frames out", action="store_true"),
+            Argument(flags=("--json",), help="print path and counts as JSON", action="store_true"),
         ),
     ),
 )

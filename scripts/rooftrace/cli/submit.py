@@ -20,18 +20,16 @@ _MOST_BYTES = 262_144  # four times what a file of prose may have
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the path written, or one line a problem and 1."""
+    """Print the path written, or one line a problem and 1; the last line on stdout is what a writer answers."""
     text = _text(options.file)
     task, problems = submit(Path(options.folder), options.analyzer, text, options.writer)
     if options.json:
         put_json({"accepted": not problems, "status": task.status, "problems": problems})
-    elif problems:
-        for problem in problems:
-            put(problem)
     else:
-        put(task.prose)
+        for line in problems or [task.prose]:
+            put(line)
+        put(f"refused {task.analyzer}" if problems else f"accepted {task.analyzer}: its words are in the report")
     if not problems:
-        say(f"accepted {task.analyzer}")
         return 0
     say(f"error: refused {task.analyzer}\n\nhint: {_remedy(task)}")
     return 1
@@ -44,7 +42,10 @@ def _remedy(task: Task) -> str:
         return f"Mend what is named above and submit the whole text again ({times})"
     if task.status == "accepted":
         return "What was accepted before is kept"
-    return "Stop here and answer `refused`: the report keeps the pack's own words unless another writer does better"
+    return (
+        f"Stop here and answer `refused {task.analyzer}`: the report keeps the pack's own words unless another writer "
+        "does better"
+    )
 
 
 def _text(path: str | None) -> str:

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from rooftrace.contracts.base import Artifact, Record
 
-CHAINS = "evidence/chains.json"
-
 Role = Literal["replaced", "stays", "view"]
 
 

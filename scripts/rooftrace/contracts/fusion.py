@@ -18,6 +18,14 @@ class Replacement(Record):
         default_factory=list,
         description="Offered only where an op or module of the chain has one of these in its name, in small letters.",
     )
+    unless: list[str] = Field(
+        default_factory=list, description="Not offered where an op or module of the chain has one of these in its name."
+    )
+    optimizers: list[str] = Field(
+        default_factory=list,
+        description="Offered only to these optimizers, by class in small letters. `{optimizer}` in a name stands for "
+        "the class that the trace names; where it names none, the setting alone is left.",
+    )
 
 
 class Operands(Record):
@@ -57,6 +65,13 @@ class FusionPatternFile(Record):
         default=False, description="Whether the shapes that the calls read are permutations of each other."
     )
     phases: list[str] = Field(default_factory=list, description="Phases it occurs in; none: all.")
+    optimizers: list[str] = Field(
+        default_factory=list,
+        description="Classes of optimizers in small letters: where the trace names the optimizer around the calls, it "
+        "has to be one of these. None: any.",
+    )
+    tells: list[str] = Field(default_factory=list, description="Sequences of which one has to occur in a loop's calls.")
+    denies: list[str] = Field(default_factory=list, description="Sequences of which none may occur in a loop's calls.")
     modules: list[str] = Field(
         default_factory=list, description="Parts of module or op names, in lower case, that say the same."
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from rooftrace.contracts import kernel_rules, pattern, platform, tables
+from rooftrace.contracts.chains import ChainsFile
 from rooftrace.contracts.compare import CompareFile, EquivalentsFile
 from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
 from rooftrace.contracts.fusion import FusionPatternFile
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, type[BaseModel]] = {
     "calibrated_platform": platform.CalibratedFile,
+    "chains": ChainsFile,
     "compare": CompareFile,
     "equivalents": EquivalentsFile,
     "evidence": AnalyzerEvidence,

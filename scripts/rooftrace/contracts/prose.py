@@ -63,7 +63,8 @@ class FindingProse(Record):
         default=None,
         min_length=20,
         max_length=400,
-        description="What in a new trace shows that it worked: a name that changes, a quantity that falls. "
+        description="What in a new trace shows that it worked: a name that is gone or new, or a quantity named in "
+        "words that falls from its value now (`the time falls from {{gemm.F1.time_ms}}`). "
         "Null or absent keeps the words of the knowledge base.",
     )
 
@@ -101,7 +102,7 @@ class ModelProse(Record):
     family: str = Field(
         min_length=2,
         max_length=80,
-        pattern=r"^[A-Za-z][A-Za-z0-9 ._+/()-]*$",
+        pattern=r"^[A-Za-z][A-Za-z0-9 ,._+/()-]*$",
         description="Kind of network and of use: `decoder-only transformer, inference` in two or three words.",
     )
     confidence: Literal["high", "medium", "low"] = Field(

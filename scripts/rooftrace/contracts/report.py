@@ -273,6 +273,11 @@ class Replay(Record):
     half_host_ns: int = Field(
         ge=0, description="Span with all time of the host threads halved: what recording stacks and shapes may hide."
     )
+    bound_by_half_host: BoundBy | None = Field(
+        default=None,
+        description="`bound_by` with all time of the host threads halved; another value says that it depends on what "
+        "the profiler itself cost. Null in files of earlier versions.",
+    )
     evidence: ReplayEvidence = Field(description="What the constraints come from.")
 
 

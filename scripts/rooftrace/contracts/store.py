@@ -27,6 +27,7 @@ OPS = "evidence/ops.csv"
 KERNELS = "evidence/kernels.csv"
 GAPS = "evidence/gaps.csv"
 REPLAY = "evidence/replay.json"
+CHAINS = "evidence/chains.json"
 STATE = "state.json"
 COMPARE = "compare.json"
 PROSE = "prose"
@@ -59,6 +60,7 @@ def schema_name_of(path: str) -> str | None:
         KERNELS: "kernels",
         GAPS: "gaps",
         REPLAY: "replay",
+        CHAINS: "chains",
         STATE: "state",
         COMPARE: "compare",
         evidence_path(MODEL): "model_evidence",
@@ -93,6 +95,10 @@ def _model_of_written(schema_name: str) -> type[BaseModel] | None:
         from rooftrace.contracts.model_evidence import ModelEvidence
 
         return ModelEvidence
+    if schema_name == "chains":
+        from rooftrace.contracts.chains import ChainsFile
+
+        return ChainsFile
     if schema_name == "compare":
         from rooftrace.contracts.compare import CompareFile
 

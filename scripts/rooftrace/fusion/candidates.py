@@ -11,6 +11,7 @@ import numpy as np
 from rooftrace.calltree import is_step_name
 from rooftrace.fusion.estimate import Estimate, estimate_chain, estimate_epilogue, estimate_loop
 from rooftrace.fusion.flow import components, trace_flow
+from rooftrace.fusion.owners import optimizer_in
 from rooftrace.fusion.pieces import pieces_of
 
 if TYPE_CHECKING:
@@ -195,7 +196,10 @@ class Builder:
         if scope >= run.tree.row.size:
             path = run.context.module_paths[scope - run.tree.row.size]
             return class_of(path[-1]) if path else "top level"
-        return class_of(run.trace.names[int(run.tree.name[scope])].removeprefix("nn.Module: "))
+        name = run.trace.names[int(run.tree.name[scope])]
+        if optimizer_in(name):
+            return name  # the class tells what the calls are
+        return class_of(name.removeprefix("nn.Module: "))
 
     def _candidates(self, composition: Composition | None, scope: str, length: int, group: _Same) -> list[Candidate]:
         calls = self.calls

@@ -31,6 +31,8 @@ class Composition:
 
     file: FusionPatternFile
     words: tuple[tuple[str, ...], ...]  # parts of each sequence: words and signs
+    tells: tuple[tuple[str, ...], ...] = ()  # of which one has to occur
+    denies: tuple[tuple[str, ...], ...] = ()  # of which none may occur
 
     @property
     def identity(self) -> str:
@@ -93,10 +95,12 @@ def load_compositions(folder: Path = KNOWLEDGE / "fusion") -> tuple[Composition,
             file = FusionPatternFile.model_validate_json(path.read_bytes())
         except ValidationError as error:
             raise InternalError(f"composition `{path.name}` does not match its schema: {error}") from None
-        words = tuple(_split(text, path.name) for text in file.sequences)
+        words, tells, denies = (
+            tuple(_split(text, path.name) for text in texts) for texts in (file.sequences, file.tells, file.denies)
+        )
         if file.kind != "loop" and any(sign in parts for parts in words for sign in "*+"):
             raise InternalError(f"composition `{path.name}`: only a loop may repeat without bound")
-        found.append(Composition(file=file, words=words))
+        found.append(Composition(file=file, words=words, tells=tells, denies=denies))
     return tuple(found)
 
 
@@ -129,8 +133,16 @@ def find_longest(
 ) -> Iterator[tuple[int, int]]:
     """The longest stretches that fit a loop within each part of ``text``, given by first position and end."""
     expression = re.compile(_either_of(composition, alphabet))
+    tells, denies = (
+        [re.compile(alphabet.expression(parts)) for parts in sequences]
+        for sequences in (composition.tells, composition.denies)
+    )
     for low, high in parts:
-        yield from ((match.start(), match.end() - 1) for match in expression.finditer(text, low, high))
+        for match in expression.finditer(text, low, high):
+            if tells and not any(one.search(match.group()) for one in tells):
+                continue
+            if not any(one.search(match.group()) for one in denies):
+                yield match.start(), match.end() - 1
 
 
 def _either_of(composition: Composition, alphabet: Alphabet) -> str:

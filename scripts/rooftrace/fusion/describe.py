@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooftrace.calltree import PHASES
 from rooftrace.fusion.candidates import class_of
+from rooftrace.fusion.owners import optimizer_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooftrace.contracts.fusion import Replacement
     from rooftrace.fusion.calls import Calls, FusionInputs
     from rooftrace.fusion.candidates import Candidate
     from rooftrace.fusion.compositions import Composition
     from rooftrace.fusion.find import FusionResult
 
 _ARROW = " -> "
+_CLASS = "{optimizer}"
+_OF_A_CLASS = re.compile(r"torch\.optim\.\{optimizer\}\((\w+=\w+)\)")
 _MOST_PARTS = 16
 _MOST_LETTERS = 48
 _MOST_REPLACEMENTS = 4
@@ -126,15 +131,41 @@ def confidence(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
     return "high" if any(composition.names_it(name) for name in names) else "medium"
 
 
-def replacements(composition: Composition | None, vendor: str, names: Sequence[str] = ()) -> str:
-    """What does the same at once, on a GPU of this vendor, for calls and modules of these names."""
+def optimizer(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
+    """Class of the optimizer whose step the example is part of, as the trace names it; "" where it names none."""
+    return optimizer_of(run, int(calls.node[candidate.example]))
+
+
+def epilogue(candidate: Candidate) -> str:
+    """What kind of epilogue it would be: "gelu" of a matrix product, with further "operands", or "alone"; "" for none.
+
+    The GELU of libraries' epilogues is the tanh form (cuBLASLt and hipBLASLt documentation): another result than exact.
+    """
+    composition, estimate = candidate.composition, candidate.estimate
+    if composition is None or composition.file.kind != "epilogue":
+        return ""
+    if composition.identity == "gemm_epilogue" and any(call.word == "gelu" for call in candidate.replaced):
+        return "gelu"
+    return "operands" if estimate is None or estimate.nbytes else "alone"
+
+
+def replacements(composition: Composition | None, vendor: str, names: Sequence[str] = (), optimizer: str = "") -> str:
+    """What does the same at once, on a GPU of this vendor, for calls and modules of these names and this optimizer."""
     if composition is None:
         return "torch.compile"
     words = " ".join(names).lower()
     fitting = [
-        item.name
+        _OF_A_CLASS.sub(r"\1", item.name) if not optimizer else item.name.replace(_CLASS, optimizer)
         for item in composition.file.replacements
         if (item.vendor in ("any", vendor) or not vendor)
         and (not item.fits or any(part in words for part in item.fits))
+        and not any(part in words for part in item.unless)
+        and _is_offered_to(item, optimizer, composition)
     ]
     return ", ".join(fitting[:_MOST_REPLACEMENTS]) or "torch.compile"
+
+
+def _is_offered_to(item: Replacement, optimizer: str, composition: Composition) -> bool:
+    """Whether an optimizer has the setting; where none is named, whether all that the calls may be have it."""
+    meant = [optimizer.lower()] if optimizer else composition.file.optimizers
+    return not item.optimizers or (bool(meant) and set(meant) <= set(item.optimizers))

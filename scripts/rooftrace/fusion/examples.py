@@ -10,7 +10,7 @@ import numpy as np
 
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.contracts.chains import Chain, ChainArgument, ChainStep, ChainTensor
-from rooftrace.fusion.tokens import base_word
+from rooftrace.fusion.tokens import SCALAR_FORMS, base_word
 from rooftrace.fusion.wiring import OUTSIDE, Source, Wired, wire
 from rooftrace.opmodels import Op, Tensor, dtype_in_kernel_name
 
@@ -224,9 +224,10 @@ def _argument(op: Op, at: int, sources: dict[tuple[int, int], Source]) -> ChainA
         return ChainArgument(kind="tensors", tensors=tensors, text=None)
     if arg is None:
         return ChainArgument(kind="none", tensors=[], text=None)
-    if not arg or len(arg) > _MOST_TEXT:
-        return ChainArgument(kind="unrecorded", tensors=[], text=None)
-    return ChainArgument(kind="scalar", tensors=[], text=arg)
+    if arg and len(arg) <= _MOST_TEXT:
+        return ChainArgument(kind="scalar", tensors=[], text=arg)
+    is_operand = not arg and at == 1 and base_word(op.name) in SCALAR_FORMS
+    return ChainArgument(kind="number" if is_operand else "unrecorded", tensors=[], text=None)
 
 
 def _is_number(op: Op, at: int, tensor: Tensor) -> bool:

@@ -14,6 +14,7 @@ from rooftrace.fusion.candidates import BROKEN, EQUAL, Builder, Candidate, Rejec
 from rooftrace.fusion.compositions import load_compositions
 from rooftrace.fusion.fused_time import Machine
 from rooftrace.fusion.names import NamedRun, find_named
+from rooftrace.fusion.owners import DDP_COPIES
 from rooftrace.fusion.resolve import Claim, choose
 from rooftrace.fusion.spans import Places, find_runs, find_spans
 from rooftrace.fusion.tokens import BARRIER
@@ -72,7 +73,7 @@ def find_candidates(run: FusionInputs) -> FusionResult:
         candidates=tuple(chosen),
         unrated=tuple(unrated),
         named=named,
-        rejected=tuple(_rejected([*found, *runs], calls, taken)),
+        rejected=tuple(_rejected([*found, *runs], places, taken)),
         before_window=before,
     )
 
@@ -80,7 +81,8 @@ def find_candidates(run: FusionInputs) -> FusionResult:
 def _chosen(found: Sequence[Candidate], taken: NDArray[np.bool_]) -> tuple[list[Candidate], NDArray[np.bool_]]:
     """The instances that save most among what is not taken, and what is taken then.
 
-    Of compositions that save the same the one counts that names around the calls say, else the one of more spellings.
+    Of compositions that save the same the one counts that names around the calls say, else that of an optimizer, else
+    the one of more spellings.
     """
     rated = [candidate for candidate in found if candidate.estimate is not None and candidate.weight > 0]
     rated.sort(key=_preference)
@@ -88,11 +90,12 @@ def _chosen(found: Sequence[Candidate], taken: NDArray[np.bool_]) -> tuple[list[
     return chosen, taken | _covered(chosen, taken.size)
 
 
-def _preference(candidate: Candidate) -> tuple[bool, int]:
+def _preference(candidate: Candidate) -> tuple[bool, bool, int]:
     composition = candidate.composition
     if composition is None:
-        return (True, 0)
-    return (not composition.names_it(candidate.scope), -len(composition.file.sequences))
+        return (True, True, 0)
+    file = composition.file
+    return (not composition.names_it(candidate.scope), not file.optimizers, -len(file.sequences))
 
 
 def _without_time(found: Sequence[Candidate], taken: NDArray[np.bool_]) -> tuple[list[Candidate], NDArray[np.bool_]]:
@@ -144,7 +147,7 @@ def _covered(chosen: Sequence[Candidate], size: int) -> NDArray[np.bool_]:
     return covered
 
 
-def _rejected(found: Sequence[Candidate], calls: Calls, taken: NDArray[np.bool_]) -> list[Rejected]:
+def _rejected(found: Sequence[Candidate], places: Places, taken: NDArray[np.bool_]) -> list[Rejected]:
     """Compositions that came to nothing and calls that are never fused, by reason."""
     counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     before = np.r_[0, np.cumsum(taken)]
@@ -162,7 +165,10 @@ def _rejected(found: Sequence[Candidate], calls: Calls, taken: NDArray[np.bool_]
             entry = counts[candidate.composition.file.name, reason]
             entry[0] += int(free.sum())
             entry[1] += int(candidate.time_ns[free].sum())
-    _count_barriers(calls, counts)
+    _count_barriers(places.calls, counts)
+    copies = np.flatnonzero(places.by_ddp)
+    if copies.size:
+        counts["copies", DDP_COPIES] = [int(copies.size), int(places.calls.time_ns[copies].sum())]
     return [
         Rejected(what=what, reason=reason, count=count, time_ns=time)
         for (what, reason), (count, time) in sorted(counts.items(), key=lambda item: (-item[1][1], item[0]))

@@ -10,6 +10,7 @@ import numpy as np
 from rooftrace.calltree import PHASES
 from rooftrace.fusion.calls import Calls, FusionInputs, module_mask
 from rooftrace.fusion.compositions import Alphabet, Composition, encode, find_all, find_longest
+from rooftrace.fusion.owners import ddp_copies, optimizers
 from rooftrace.fusion.tokens import BARRIER, OPAQUE, SETS
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Spans:
 
 
 class Places:
-    """Where calls are made: threads, scopes, and the module instance around several."""
+    """Where calls are made: threads, scopes, and the module instance around several; by which optimizer, or by DDP."""
 
     def __init__(self, run: FusionInputs, calls: Calls) -> None:
         self.run, self.calls, tree = run, calls, run.tree
@@ -48,6 +49,14 @@ class Places:
         self._outer = np.where(tree.parent >= 0, self._module[above], -1) if tree.row.size else self._module
         numel = np.array([min(m.writes[0].numel, _MOST) if m.writes else -1 for m in calls.meanings], dtype=np.int64)
         self.sizes = _changes(numel[calls.meaning]) if calls.meaning.size else calls.meaning
+        self.by_ddp = ddp_copies(run, calls)
+        self._optimizer, self._classes = optimizers(run, calls)
+
+    def may_be_of(self, composition: Composition) -> NDArray[np.bool_]:
+        """Calls that no optimizer makes of which the composition is not."""
+        wanted = composition.file.optimizers
+        fitting = [not wanted or not name or name.lower() in wanted for name in self._classes]
+        return np.array(fitting, dtype=bool)[self._optimizer]
 
     def common(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Whether calls from ``first`` to ``last`` belong together, and the scope that they share."""
@@ -88,7 +97,8 @@ def find_spans(places: Places, compositions: Sequence[Composition]) -> list[Span
         return []
     alphabet = Alphabet()
     words = [None if m.word in (BARRIER, OPAQUE) else m.word for m in calls.meanings]
-    text = encode(words, calls.meaning.tolist(), alphabet)
+    numbers = np.where(places.by_ddp, len(words), calls.meaning)
+    text = encode([*words, None], numbers.tolist(), alphabet)
     found = []
     parts = _parts(calls)
     for composition in compositions:
@@ -111,13 +121,15 @@ def find_spans(places: Places, compositions: Sequence[Composition]) -> list[Span
 def find_runs(places: Places, taken: NDArray[np.bool_]) -> Spans:
     """Longest stretches of calls that a generated kernel can take in, without those that are taken."""
     calls = places.calls
-    able = _fusable(calls) & ~taken
+    able = _fusable(places) & ~taken
     apart = (np.diff(calls.queue) != 0) | (np.diff(calls.scope) != 0) | (np.diff(calls.lane) != 0)
     return _kept(places, None, *_stretches(able, apart, at_least=2, at_most=_LONGEST))
 
 
 def _kept(places: Places, composition: Composition | None, first: NDArray[np.int64], last: NDArray[np.int64]) -> Spans:
     together, scope = places.common(first, last)
+    if composition is not None:
+        together &= places.may_be_of(composition)[first]
     if composition is not None and composition.file.phases:
         wanted = [PHASES.index(phase) for phase in composition.file.phases]
         nodes = places.calls.node[first]
@@ -125,9 +137,10 @@ def _kept(places: Places, composition: Composition | None, first: NDArray[np.int
     return Spans(composition=composition, first=first[together], last=last[together], scope=scope[together])
 
 
-def _fusable(calls: Calls) -> NDArray[np.bool_]:
+def _fusable(places: Places) -> NDArray[np.bool_]:
+    calls = places.calls
     able = np.array([meaning.fusable and meaning.reason is None for meaning in calls.meanings], dtype=bool)
-    result: NDArray[np.bool_] = able[calls.meaning]
+    result: NDArray[np.bool_] = able[calls.meaning] & ~places.by_ddp
     return result
 
 
@@ -137,7 +150,7 @@ def _loops(places: Places) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     _, word = np.unique([meaning.word for meaning in calls.meanings], return_inverse=True)
     number = word.reshape(-1)[calls.meaning]
     apart = (np.diff(number) != 0) | (np.diff(calls.queue) != 0) | (np.diff(calls.scope) != 0)
-    return _stretches(_fusable(calls), apart, at_least=_LOOP, at_most=calls.queue.size)
+    return _stretches(_fusable(places), apart, at_least=_LOOP, at_most=calls.queue.size)
 
 
 def _parts(calls: Calls) -> list[tuple[int, int]]:

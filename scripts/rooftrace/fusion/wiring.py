@@ -2,7 +2,8 @@
 
 A trace records no identity of tensors. An operand is a result of its shape, element type and strides that nothing has
 read yet, in order of making where a call reads several; else a view of a tensor from outside; else what has been read
-already. Where shapes alone would go wrong, what a known composition means decides.
+already, or a new tensor from outside if it is smaller than what it is combined with. Where shapes alone would go wrong,
+what a known composition means decides.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 OUTSIDE = -1  # in place of a call: the second number then says which tensor from outside
 # Compositions in which an operand that no call makes is the input itself.
-_ONE_INPUT = frozenset({"gelu", "silu"})
+_ONE_INPUT = frozenset({"gelu", "quick_gelu", "silu"})
 _SQUARES = frozenset({"pow", "square"})
 _REDUCED_BY = frozenset({"mean", "sum"})
 
@@ -127,7 +128,7 @@ class _Table:
         views = [value for value in fitting if not value.is_made and value.root is not None and not value.readers]
         if views:
             return views[0]
-        outside = [value for value in fitting if not value.is_made]
+        outside = [value for value in fitting if not value.is_made and not _is_parameter(call, tensor)]
         if any(value.tensor.shape == tensor.shape for value in taken):
             return outside[0] if outside and self._takes_input_again() else None
         if call.is_view and self._is_joined and outside:
@@ -177,6 +178,11 @@ def _operands(op: Op) -> list[tuple[int, int, Tensor]]:
         elif isinstance(arg, tuple):
             found += [(number, place, tensor) for place, tensor in enumerate(arg)]
     return found
+
+
+def _is_parameter(call: Wired, tensor: Tensor) -> bool:
+    """Whether an operand from outside is spread over a larger one: each call has a factor, bias or table of its own."""
+    return not call.is_view and tensor.numel < max(other.numel for other in call.op.tensors())
 
 
 def _is_summed_square(value: _Value) -> bool:

@@ -155,6 +155,34 @@ def _window(op: Op, form: Form) -> tuple[int | None, int | None]:
     return left, right
 
 
+class Shape(NamedTuple):
+    """Heads over the batch, queries and keys of each (None: they are data), and whether causal (None: not recorded)."""
+
+    sizes: tuple[int, int, int] | None
+    causal: bool | None
+
+
+def call_shape(op: Op, form: Form) -> Shape:
+    """What a call's record tells of its sizes and its mask; sequences that are packed have lengths of their own."""
+    query, key = op.tensor_or_none(form.q), op.tensor_or_none(form.q + 1)
+    dense = query is not None and key is not None and len(query.shape) == 4 == len(key.shape)
+    packed = any(at is not None and op.has_tensor(at) for at in (form.pages, *(form.cu or ())))
+    sizes = None
+    if query is not None and key is not None and dense and not packed:
+        heads, tokens = (2, 1) if form.layout == "bnhd" else (1, 2)
+        sizes = (query.shape[0] * query.shape[heads], query.shape[tokens], key.shape[tokens])
+    return Shape(sizes=sizes, causal=_is_causal(op, form))
+
+
+def _is_causal(op: Op, form: Form) -> bool | None:
+    try:
+        if form.mask_type is not None:
+            return op.integer(form.mask_type) in {1, 2}
+        return op.boolean(form.causal) if form.causal is not None else None
+    except NoCostError:
+        return None
+
+
 def forward(op: Op, form: Form) -> Cost:
     """Cost of a forward pass."""
     q, k, v = (op.tensor(form.q + i) for i in range(3))

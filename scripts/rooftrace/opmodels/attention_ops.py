@@ -83,6 +83,12 @@ _BACKWARD_BNHD = {
 }  # fmt: skip
 
 
+def form_of(name: str) -> Form | None:
+    """Where an attention op with recorded arguments holds them; None for any other op."""
+    backward_form = (_BACKWARD | _BACKWARD_BNHD).get(name)
+    return backward_form[0] if backward_form else (_ATEN | _BNHD).get(name)
+
+
 def _example(form: Form, *, causal: bool) -> Example:
     """Two batches, three heads, eight tokens, d = 4, without and with the causal flag."""
     args: list[Tensor | str | None] = [None] * 27

@@ -21,6 +21,7 @@ NEEDS_FORWARD: Final = "needs the forward lookup: tables and indices are no argu
 
 
 _OPTIMIZER = re.compile(r"SplitLookupFunction_(\w+)_Op")
+_LOOKUP = re.compile(r"^fbgemm::(?:split|dense)_embedding_codegen_lookup_\w*function")
 
 
 class Form(NamedTuple):
@@ -85,6 +86,42 @@ def lookup_shape(op: Op) -> tuple[int, int, int] | None:
         return None
     tables = d_offsets.numel - 1
     return (offsets.numel - 1) // tables, tables, index.numel
+
+
+def stored_bytes(op: Op) -> int | None:
+    """Bytes of all tables of a forward lookup; None where their type is not recorded."""
+    held = [tensor for i in _form(op.name).tables if (tensor := op.tensor_or_none(i)) is not None]
+    sizes = [tensor.nbytes for tensor in held if tensor.nbytes is not None]
+    return sum(sizes) if held and len(sizes) == len(held) else None
+
+
+def is_table_lookup(name: str) -> bool:
+    """Whether a name is a lookup in several tables, or the update of their rows."""
+    return _LOOKUP.search(name) is not None or _OPTIMIZER.search(name) is not None
+
+
+def index_count(op: Op) -> int:
+    """Indices of a lookup or update; 0 where they are no arguments of it."""
+    index = op.tensor_or_none(_index_positions(op)[0])
+    return index.numel if index is not None else 0
+
+
+def without_index_count(op: Op) -> Op:
+    """The same call with as many indices as any other: how many rows are looked up is data, and varies by step."""
+    varying = _index_positions(op)
+    args = tuple(
+        Tensor(shape=(0,), dtype=arg.dtype) if at in varying and isinstance(arg, Tensor) else arg
+        for at, arg in enumerate(op.args)
+    )
+    return Op(name=op.name, args=args)
+
+
+def _index_positions(op: Op) -> tuple[int, int]:
+    """Where the indices and their weights stand: in an update behind the gradient."""
+    update = _OPTIMIZER.search(op.name)
+    form = _DENSE if op.name.startswith("fbgemm::dense_") or (update and update.group(1) == "Dense") else _SPLIT
+    shift = 1 if update else 0
+    return form.indices + shift, form.weighting + shift
 
 
 _ARGS = (f32(0), f32(3200), f32(0), f32(0), i32(2), i64(2), i32(3), "16", "8", i64(3), "7", i64(12), i64(9))

@@ -19,7 +19,9 @@ from rooftrace.units import pct
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rooftrace.contracts.report import BoundBy
     from rooftrace.replay.run import Replay
+    from rooftrace.replay.scenarios import Scenario
 
 # A resource bounds the run if the span would lose this much without it, and this many times what it would lose
 # without any other (rules of thumb).
@@ -37,21 +39,27 @@ def describe_replay(replay: Replay) -> ReplayFacts:
     """Everything about a replay that needs no finding."""
     walked = [critical_path(replay, device) for device in np.unique(replay.activities.device).tolist()]
     paths = [_contract(path) for path in walked]
-    scenarios = {"none": Edit(), "half": Edit(host=everywhere(replay, 0.5)), **_free_edits(replay)}
-    spans = dict(zip(scenarios, replay.spans([((edit, 1.0),) for edit in scenarios.values()]), strict=True))
-    measured, baseline, half = replay.measured_ns, spans.pop("none"), spans.pop("half")
-    if_free = {name: min(span, baseline) for name, span in spans.items()}
+    free = _free_edits(replay)
+    halved: tuple[Edit, float] = (Edit(host=everywhere(replay, 0.5)), 1.0)
+    alone: list[Scenario] = [((edit, 1.0),) for edit in free.values()]
+    spans = replay.spans([(), *alone, (halved,), *[(halved, *scenario) for scenario in alone]])
+    (baseline, *full), (half, *at_half) = spans[: len(free) + 1], spans[len(free) + 1 :]
+    if_free = {name: min(span, baseline) for name, span in zip(free, full, strict=True)}
+    half_if_free = {name: min(span, half) for name, span in zip(free, at_half, strict=True)}
+    measured = replay.measured_ns
     unexplained = sum(path.by_resource["unexplained"] for path in paths)
     explained = round(100.0 - pct(unexplained, measured), 2)
+    known = explained >= LEAST_EXPLAINED_PCT
     return ReplayFacts(
         baseline_ns=baseline,
         measured_ns=measured,
         error_pct=pct(baseline - measured, measured),
         explained_pct=explained,
-        bound_by=_bound_by(if_free, baseline) if explained >= LEAST_EXPLAINED_PCT else "unknown",  # type: ignore[arg-type]
+        bound_by=_bound_by(if_free, baseline) if known else "unknown",
         paths=paths,
         if_free=if_free,  # type: ignore[arg-type]
         half_host_ns=half,
+        bound_by_half_host=_bound_by(half_if_free, half) if known else "unknown",
         evidence=_evidence(replay),
     )
 
@@ -80,7 +88,7 @@ def _free_edits(replay: Replay) -> dict[str, Edit]:
     return edits
 
 
-def _bound_by(if_free: dict[str, int], baseline: int) -> str:
+def _bound_by(if_free: dict[str, int], baseline: int) -> BoundBy:
     """The resource whose time alone decides: without it the run would lose much, and clearly more than without others.
 
     The critical path does not tell: where two resources run abreast, either may hold all of it, and freeing that one
@@ -88,7 +96,7 @@ def _bound_by(if_free: dict[str, int], baseline: int) -> str:
     """
     saved = sorted(((baseline - if_free.get(name, baseline), name) for name in BOUND_BY), reverse=True)
     (most, name), (second, _) = saved[:2]
-    return name if pct(most, baseline) >= _LEAST_SAVED_PCT and most >= _CLEARLY * second else "mixed"
+    return name if pct(most, baseline) >= _LEAST_SAVED_PCT and most >= _CLEARLY * second else "mixed"  # type: ignore[return-value]
 
 
 def _contract(path: Path) -> CriticalPath:

@@ -141,8 +141,11 @@ def _rendered(run: Path, composed: Composed) -> dict[str, bytes]:
 
 def write(run: Path) -> list[str]:
     """Write the deliverables; returns their relative paths, sorted."""
+    from rooftrace.report.notice import open_words, with_notice
+
     composed = compose(run)
     files = _rendered(run, composed)
+    files[store.ANALYSIS] = with_notice(files[store.ANALYSIS].decode(), open_words(run)).encode()
     for path, data in sorted(files.items()):
         store.write_bytes(run / path, data)
     note(run, is_sound=not any(outcome.codes for outcome in composed.told.outcomes))

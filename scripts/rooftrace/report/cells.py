@@ -122,8 +122,14 @@ def marked_row(finding: Finding) -> list[Cell]:
 
 
 def finding_gap(finding: Finding) -> Safe:
-    """What a finding could give at most: the gap where there is a floor, else all of its time."""
-    return _first_cited(finding, "gap_ms", *_TIMES)
+    """What a finding could give at most: the gap where there is a floor, else all of its time.
+
+    Empty for a system finding without any: what a wait hides lies elsewhere, and the replay tells it.
+    """
+    names = [name for name in ("gap_ms", *_TIMES) if name in finding.evidence]
+    if finding.tier == "system" and not (names and finding.evidence[names[0]]):
+        return Safe("")
+    return _first_cited(finding, *names)
 
 
 # The time a finding is about: of its kernels, or idle, or exposed.

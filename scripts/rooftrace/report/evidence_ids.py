@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.report.values import format_value, measures
-from rooftrace.report.view import PARTS, View, part_ns, shapes_text
+from rooftrace.report.view import PARTS, View, part_ns, repeats_text, shapes_text
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _member(op: OpGroup) -> Pairs:
     quantities: dict[str, EvidenceValue | None] = {
         "op": op.name,
         "op_id": op.id,
-        "shapes": shapes_text(op.shapes) or None,
+        "shapes": repeats_text(shapes_text(op.shapes)) or None,
         "time_ms": ns_to_ms(op.kernel_ns),
         "instances_count": op.count,
         "median_us": ns_to_us(op.median_ns),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -236,6 +237,12 @@ def _shape_text(shape: JsonValue) -> str:
     if any(isinstance(size, list) for size in shape):
         return f"list of {len(shape)}"
     return "x".join(str(size) for size in shape)
+
+
+def repeats_text(shapes: str) -> str:
+    """`16x16x559x64 (x3)` of three equal shapes in a row."""
+    runs = [(text, len(list(same))) for text, same in groupby(shapes.split(", "))]
+    return ", ".join(f"{text} (x{times})" if times > 1 else text for text, times in runs)
 
 
 def dtypes_text(dtypes: list[JsonValue] | None) -> str:

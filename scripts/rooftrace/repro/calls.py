@@ -45,13 +45,9 @@ def op_name(step: ChainStep) -> str:
     """The name after `aten::`, safe to write."""
     found = _OP.fullmatch(step.op)
     if found is None:
-        raise CannotRebuild(
-            f"op `{step.op}` cannot be rebuilt from its record: it is not one of PyTorch's own"
-        )
+        raise CannotRebuild(f"op `{step.op}` cannot be rebuilt from its record: it is not one of PyTorch's own")
     if found.group(1) in _REFUSED:
-        raise CannotRebuild(
-            f"op `{step.op}` cannot be rebuilt from its record: it only reads or moves a tensor"
-        )
+        raise CannotRebuild(f"op `{step.op}` cannot be rebuilt from its record: it only reads or moves a tensor")
     return found.group(1)
 
 
@@ -77,9 +73,7 @@ def _plain(step: ChainStep, text: str) -> str:
         return f"float({float(text)!r:s})" if math.isnan(float(text)) else f'float("{float(text)}")'
     if _WORD.fullmatch(text):
         return repr(text)
-    raise CannotRebuild(
-        f"op `{step.op}` cannot be rebuilt from its record: `{text[:40]}` is no number or word"
-    )
+    raise CannotRebuild(f"op `{step.op}` cannot be rebuilt from its record: `{text[:40]}` is no number or word")
 
 
 def places(step: ChainStep, numbers: Sequence[str]) -> list[str]:
@@ -110,21 +104,15 @@ _INDEXES: Final[dict[str, tuple[int, int, str]]] = {
     "embedding_dense_backward": (1, 2, "value"),
     "index_select": (2, 0, "argument 1"),
     **dict.fromkeys(("gather", "take_along_dim"), (2, 0, "argument 1")),
-    **dict.fromkeys(
-        ("scatter", "scatter_", "scatter_add", "scatter_add_", "index_add_"), (2, 0, "argument 1")
-    ),
+    **dict.fromkeys(("scatter", "scatter_", "scatter_add", "scatter_add_", "index_add_"), (2, 0, "argument 1")),
     **dict.fromkeys(("index_add", "index_copy", "index_copy_", "index_fill_"), (2, 0, "argument 1")),
     **dict.fromkeys(("index", "index_put", "index_put_", "_index_put_impl_"), (1, 0, "each")),
-    **dict.fromkeys(
-        ("nll_loss", "nll_loss_forward", "nll_loss2d_forward", "cross_entropy_loss"), (1, 0, "1")
-    ),
+    **dict.fromkeys(("nll_loss", "nll_loss_forward", "nll_loss2d_forward", "cross_entropy_loss"), (1, 0, "1")),
     "nll_loss_backward": (2, 1, "1"),
 }
 _BAGS: Final = frozenset({"_embedding_bag", "embedding_bag", "_embedding_bag_forward_only"})
 _VARIANCES: Final = {
-    **dict.fromkeys(
-        ("batch_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_impl_index"), 4
-    ),
+    **dict.fromkeys(("batch_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_impl_index"), 4),
     **dict.fromkeys(("cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit_no_training"), 4),
 }
 _OF_POSITIVE: Final = frozenset({"sqrt", "rsqrt", "log", "log2", "pow", "sqrt_", "rsqrt_"})
@@ -154,9 +142,7 @@ def input_lines(chain: Chain) -> list[str]:
         if math.prod(tensor.shape) > _MOST_ELEMENTS or any(size < 0 for size in tensor.shape):
             raise CannotRebuild("a tensor's recorded shape cannot be right")
         strides = None if tensor.strides is None else _tuple(tensor.strides)
-        if tensor.strides is not None and any(
-            stride < 0 or stride > _MOST_ELEMENTS for stride in tensor.strides
-        ):
+        if tensor.strides is not None and any(stride < 0 or stride > _MOST_ELEMENTS for stride in tensor.strides):
             raise CannotRebuild("a tensor's recorded strides cannot be right")
         more = fills.get(number, "")
         result.append(f'In({_tuple(tensor.shape)}, "{dtype}", {strides}{more}),  # x{number}')

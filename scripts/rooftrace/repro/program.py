@@ -62,9 +62,7 @@ class Program:
     def traced(self) -> list[str]:
         """The chain as a function of its inputs; it returns what no later call reads."""
         read = {t.step for step in self.chain.steps for argument in step.arguments for t in argument.tensors}
-        last = [
-            f"t{at}" for at, step in enumerate(self.chain.steps) if at not in read and step.role != "view"
-        ]
+        last = [f"t{at}" for at, step in enumerate(self.chain.steps) if at not in read and step.role != "view"]
         body = [self.line(at) for at in range(len(self.chain.steps))]
         return [
             f"def traced({self.parameters}):",
@@ -84,12 +82,8 @@ def program_of(chain: Chain, case: int, numbers: Numbers) -> Program:
         name = op_name(step)
         if not step.arguments:
             raise CannotRebuild(f"op `{step.op}` cannot be rebuilt from its record: inputs not recorded")
-        if any(
-            (t.step or 0) >= at for argument in step.arguments for t in argument.tensors if t.step is not None
-        ):
-            raise CannotRebuild(
-                f"op `{step.op}` cannot be rebuilt from its record: it reads what is made later"
-            )
+        if any((t.step or 0) >= at for argument in step.arguments for t in argument.tensors if t.step is not None):
+            raise CannotRebuild(f"op `{step.op}` cannot be rebuilt from its record: it reads what is made later")
         key = made % chain.period if chain.period else at
         made += step.role != "view"
         names = tuple(
@@ -118,3 +112,13 @@ def _whole_repetitions(chain: Chain) -> Chain:
         return chain
     count = len(launching) - len(launching) % chain.period
     return chain.model_copy(update={"steps": chain.steps[: launching[count - 1] + 1]})
+
+
+def calls_of(chain: Chain) -> list[tuple[int, ChainStep]]:
+    """Positions and calls, without views."""
+    return [(at, step) for at, step in enumerate(chain.steps) if step.role != "view"]
+
+
+def simple_option(name: str, function: str, lines: tuple[str, ...]) -> Option:
+    """A function of the inputs, compared and timed as it is."""
+    return Option(name=name, lines=lines, text=f'option("{name}", {function})')

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooftrace.contracts import store
-from rooftrace.contracts.chains import CHAINS, ChainsFile
+from rooftrace.contracts.chains import ChainsFile
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import UsageError, unknown_name
 
@@ -40,7 +40,7 @@ def read_subject(run: Path, identity: str) -> Subject:
             f"`{identity}` is about the whole system and has no calls of its own to run",
             hint=f"Give one of: {', '.join(sorted(with_calls))}" if with_calls else None,
         )
-    chains = store.read_artifact(run / CHAINS, ChainsFile).chains
+    chains = store.read_artifact(run / store.CHAINS, ChainsFile).chains
     return Subject(
         finding=finding,
         chains=tuple(chain for chain in chains if chain.finding == identity),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rooftrace.repro.calls import literal, op_name, outside_tensors, places
-from rooftrace.repro.program import Option
+from rooftrace.repro.calls import literal
+from rooftrace.repro.loops import fused_adam, multi_tensor
+from rooftrace.repro.program import Option, calls_of, simple_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ def replacements(program: Program) -> list[Option]:
     """Options beside `torch.compile`."""
     chain = program.chain
     if chain.period:
-        found = [_foreach(program), _fused_adam(program)]
+        found = [multi_tensor(program), fused_adam(program)]
     else:
         build = _BUILDERS.get(chain.pattern)
         found = [build(program)] if build else []
@@ -31,7 +32,7 @@ def replacements(program: Program) -> list[Option]:
 
 def _attention(program: Program) -> Option | None:
     """`F.scaled_dot_product_attention` for bmm, scale and mask, softmax, bmm."""
-    steps = _calls(program.chain)
+    steps = calls_of(program.chain)
     words = [step.word for _, step in steps]
     names = {step.op for _, step in (steps[0], steps[-1])} if steps else set()
     if names != {"aten::bmm"} or not set(words[1:-1]) <= {
@@ -71,25 +72,23 @@ def _attention(program: Program) -> Option | None:
         f"    found = F.scaled_dot_product_attention(query, key, value, attn_mask={mask}, scale={_scale(program)})",
         "    return found.flatten(0, 1)",
     )
-    return _option("F.scaled_dot_product_attention", "attention", lines)
+    return simple_option("F.scaled_dot_product_attention", "attention", lines)
 
 
 def _scale(program: Program) -> str:
     """The product of all numbers that the scores are multiplied with."""
     parts = ["1.0"]
-    for at, step in _calls(program.chain):
+    for at, step in calls_of(program.chain):
         if step.word in ("muls", "divs"):
             sign = "*" if step.word == "muls" else "/"
-            number = (
-                program.numbers[at][0] if program.numbers[at] else literal(step, step.arguments[1].text or "")
-            )
+            number = program.numbers[at][0] if program.numbers[at] else literal(step, step.arguments[1].text or "")
             parts.append(f"{sign} {number}")
     return " ".join(parts)
 
 
 def _rms_norm(program: Program) -> Option | None:
     """`F.rms_norm`: the square's input, the epsilon that is added and the last factor."""
-    steps = _calls(program.chain)
+    steps = calls_of(program.chain)
     words = [step.word for _, step in steps]
     if words.count("mean") != 1 or "adds" not in words or "adds" in words[words.index("adds") + 1 :]:
         return None
@@ -111,12 +110,12 @@ def _rms_norm(program: Program) -> Option | None:
         f"def rms_norm({program.parameters}):",
         f"    return F.rms_norm(x{source.number}, {size}, {factor}, {epsilon})",
     )
-    return _option("F.rms_norm", "rms_norm", lines)
+    return simple_option("F.rms_norm", "rms_norm", lines)
 
 
 def _layer_norm(program: Program) -> Option | None:
     """`F.layer_norm` for mean, difference, its square's mean, division, factor and summand."""
-    steps = _calls(program.chain)
+    steps = calls_of(program.chain)
     words = [step.word for _, step in steps]
     core = [word for word in words if word not in ("cast", "copy")]
     if core[:5] not in (["mean", "sub", "pow", "mean", "adds"], ["mean", "sub", "mul", "mean", "adds"]):
@@ -127,9 +126,7 @@ def _layer_norm(program: Program) -> Option | None:
     source = _source(program.chain, mean.arguments[0].tensors[0])
     if source is None or not _is_last(mean, len(source.shape)):
         return None
-    named = dict(
-        zip(core[7:], [step for _, step in steps if step.word not in ("cast", "copy")][7:], strict=True)
-    )
+    named = dict(zip(core[7:], [step for _, step in steps if step.word not in ("cast", "copy")][7:], strict=True))
     factors = {word: _outside(step) for word, step in named.items()}
     if any(tensor is None or tensor.shape != source.shape[-1:] for tensor in factors.values()):
         return None
@@ -139,60 +136,52 @@ def _layer_norm(program: Program) -> Option | None:
         f"def layer_norm({program.parameters}):",
         f"    return F.layer_norm(x{source.number}, {size}, {weight}, {bias}, {_number(program, words.index('adds'))})",
     )
-    return _option("F.layer_norm", "layer_norm", lines)
+    return simple_option("F.layer_norm", "layer_norm", lines)
 
 
 def _softmax(program: Program) -> Option | None:
     """`torch.softmax` over the axis that is summed."""
-    steps = _calls(program.chain)
+    steps = calls_of(program.chain)
     total = next((step for _, step in steps if step.word == "sum"), None)
     source = _source(program.chain, steps[0][1].arguments[0].tensors[0])
     axes = literal(total, total.arguments[1].text or "") if total and len(total.arguments) > 1 else ""
-    if (
-        source is None
-        or steps[0][1].word != "amax"
-        or not axes.startswith("[")
-        or "," in axes
-        or axes == "[]"
-    ):
+    if source is None or steps[0][1].word != "amax" or not axes.startswith("[") or "," in axes or axes == "[]":
         return None
     lines = (
         f"def softmax({program.parameters}):",
         f"    return torch.softmax(x{source.number}, {axes[1:-1]})",
     )
-    return _option("torch.softmax", "softmax", lines)
+    return simple_option("torch.softmax", "softmax", lines)
 
 
 def _gelu(program: Program) -> Option | None:
     """`F.gelu`, exact or by tanh."""
-    steps = _calls(program.chain)
+    steps = calls_of(program.chain)
     words = [step.word for _, step in steps]
     source = _source(program.chain, steps[0][1].arguments[0].tensors[0])
     kind = "tanh" if "tanh" in words else ("none" if "erf" in words else None)
     if source is None or kind is None or (words[:2] == ["muls", "muls"] and kind == "tanh"):
         return None
     lines = (f"def gelu({program.parameters}):", f'    return F.gelu(x{source.number}, approximate="{kind}")')
-    return _option("F.gelu", "gelu", lines)
+    return simple_option("F.gelu", "gelu", lines)
 
 
 def _silu(program: Program) -> Option | None:
     """`F.silu`."""
-    source = _source(program.chain, _calls(program.chain)[0][1].arguments[0].tensors[0])
+    source = _source(program.chain, calls_of(program.chain)[0][1].arguments[0].tensors[0])
     if source is None:
         return None
     lines = (f"def silu({program.parameters}):", f"    return F.silu(x{source.number})")
-    return _option("F.silu", "silu", lines)
+    return simple_option("F.silu", "silu", lines)
 
 
 def _swiglu(program: Program) -> Option | None:
     """`F.silu` of one tensor times the other; what makes it one kernel is `torch.compile`."""
-    steps = _calls(program.chain)
+    steps = calls_of(program.chain)
     if [step.word for _, step in steps] != ["silu", "mul"]:
         return None
     gate = _source(program.chain, steps[0][1].arguments[0].tensors[0])
-    other = [
-        a.tensors[0] for a in steps[1][1].arguments[:2] if a.tensors and a.tensors[0].step != steps[0][0]
-    ]
+    other = [a.tensors[0] for a in steps[1][1].arguments[:2] if a.tensors and a.tensors[0].step != steps[0][0]]
     if gate is None or len(other) != 1:
         return None
     views = [f"    {program.line(at)}" for at, step in enumerate(program.chain.steps) if step.role == "view"]
@@ -207,7 +196,7 @@ def _swiglu(program: Program) -> Option | None:
 
 def _epilogue(program: Program) -> Option | None:
     """`torch.addmm` for a matrix product and a sum."""
-    steps = _calls(program.chain)
+    steps = calls_of(program.chain)
     if [step.op for _, step in steps] != ["aten::mm", "aten::add"]:
         return None
     (_, product), (_, total) = steps
@@ -223,129 +212,7 @@ def _epilogue(program: Program) -> Option | None:
         f"def addmm({program.parameters}):",
         f"    return torch.addmm({summand}, x{a.number}, x{b.number}){result}",
     )
-    return _option("torch.addmm", "addmm", lines)
-
-
-_UNARY: Final = ("sqrt", "neg", "abs", "exp", "reciprocal", "sign")
-_FOREACH: Final = frozenset(
-    name + end
-    for name in (
-        *_UNARY,
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "addcmul",
-        "addcdiv",
-        "lerp",
-        "pow",
-        "clamp_min",
-        "clamp_max",
-    )
-    for end in ("", "_")
-) | {"copy_", "zero_"}
-
-
-def _foreach(program: Program) -> Option | None:
-    """Multi-tensor ops: each call of a repetition once, with the tensors of all repetitions."""
-    chain, period = program.chain, program.chain.period
-    steps = _calls(chain)
-    if any(op_name(step) not in _FOREACH for _, step in steps) or len(steps) % period:
-        return None
-    place = {at: (number % period, number // period) for number, (at, _) in enumerate(steps)}
-    body = [f"    {program.line(at)}" for at, step in enumerate(chain.steps) if step.role == "view"]
-    definitions: list[str] = []
-    for first in range(period):
-        mine = steps[first::period]
-        at, step = mine[0]
-        if len({_scalars(other, program.numbers[number]) for number, other in mine}) > 1:
-            return None
-        definition = _multi(step, program.numbers[at])
-        if definition is None:
-            return None
-        definitions.append(f"all_{first} = {definition}")
-        lists = []
-        for argument, _ in enumerate(step.arguments):
-            if step.arguments[argument].kind == "tensors":
-                return None
-            if step.arguments[argument].kind == "tensor":
-                found = [_of_all(program, other.arguments[argument].tensors[0], place) for _, other in mine]
-                lists.append(f"[{', '.join(found)}]")
-        result = f"r{first} = all_{first}({', '.join(lists)})"
-        body.append(f"    {result}")
-        if op_name(step).endswith("_"):
-            body.append(f"    r{first} = {lists[0]}")
-    unread = _unread(chain)
-    returned = [f"r{place[at][0]}[{place[at][1]}]" for at, _ in steps if at in unread]
-    lines = (
-        *definitions,
-        "",
-        f"def multi_tensor({program.parameters}):",
-        *body,
-        f"    return [{', '.join(returned)}]",
-    )
-    return _option("torch._foreach_* ops", "multi_tensor", lines)
-
-
-def _multi(step: ChainStep, numbers: tuple[str, ...]) -> str | None:
-    """The call of the multi-tensor op: with a number to add, it takes no factor of it (PyTorch: _foreach_add)."""
-    shown = ["L" if place == "T" else place for place in places(step, numbers)]
-    scaled = op_name(step).strip("_") in ("add", "sub") and len(shown) == 3 and shown[1] != "L"
-    if scaled and shown.pop() != "1":
-        return None
-    return f'foreach("{op_name(step)}", {", ".join(shown)})'
-
-
-def _of_all(program: Program, tensor: ChainTensor, place: dict[int, tuple[int, int]]) -> str:
-    if tensor.step is None or tensor.step not in place:
-        return program.value(tensor)
-    call, repetition = place[tensor.step]
-    return f"r{call}[{repetition}]"
-
-
-def _scalars(step: ChainStep, numbers: tuple[str, ...]) -> tuple[object, ...]:
-    return (step.op, numbers, *((argument.kind, argument.text) for argument in step.arguments))
-
-
-def _fused_adam(program: Program) -> Option | None:
-    """A step of the fused optimizer on the parameters that the loop updates."""
-    chain = program.chain
-    if chain.pattern != "adam_loop":
-        return None
-    order = list(outside_tensors(chain))
-    parameters = [str(order.index(number)) for number in _parameters(chain)]
-    if not parameters:
-        return None
-    name = "torch.optim.AdamW(fused=True), a step"
-    positions = ", ".join(parameters)
-    text = f'option("{name}", lambda optimizer: optimizer.step(), prepare=fused_adam({positions}), compared=False)'
-    return Option(name=name, lines=(), text=text)
-
-
-def _parameters(chain: Chain) -> list[int]:
-    """For each repetition a tensor of the shape that is updated: parameter or gradient, shapes cannot tell."""
-    steps = [step for _, step in _calls(chain)]
-    found = []
-    for low in range(0, len(steps), chain.period):
-        mine = steps[low : low + chain.period]
-        shapes = [step.arguments[0].tensors[0].shape for step in mine if step.word == "addcdiv"]
-        read = [tensor for step in mine for argument in step.arguments for tensor in argument.tensors]
-        found += [tensor.number for tensor in read if tensor.step is None and tensor.shape in shapes][:1]
-    return found
-
-
-def _option(name: str, function: str, lines: tuple[str, ...]) -> Option:
-    return Option(name=name, lines=lines, text=f'option("{name}", {function})')
-
-
-def _calls(chain: Chain) -> list[tuple[int, ChainStep]]:
-    """Positions and calls, without views."""
-    return [(at, step) for at, step in enumerate(chain.steps) if step.role != "view"]
-
-
-def _unread(chain: Chain) -> set[int]:
-    read = {t.step for step in chain.steps for argument in step.arguments for t in argument.tensors}
-    return set(range(len(chain.steps))) - read
+    return simple_option("torch.addmm", "addmm", lines)
 
 
 def _outside(step: ChainStep) -> ChainTensor | None:
@@ -380,11 +247,7 @@ def _plain(chain: Chain, tensor: ChainTensor) -> ChainTensor | None:
     shape = tensor.shape
     while tensor.step is not None:
         step = chain.steps[tensor.step]
-        if (
-            (step.role != "view" and step.word != "copy")
-            or not step.arguments
-            or not step.arguments[0].tensors
-        ):
+        if (step.role != "view" and step.word != "copy") or not step.arguments or not step.arguments[0].tensors:
             return None
         tensor = step.arguments[1 if step.op == "aten::copy_" else 0].tensors[0]
         if tensor.shape[-2:] != shape[-2:]:
@@ -400,7 +263,7 @@ def _is_last(step: ChainStep, rank: int) -> bool:
 
 def _number(program: Program, number: int) -> str:
     """The number that a call adds, as a literal or a constant's name."""
-    at, step = _calls(program.chain)[number]
+    at, step = calls_of(program.chain)[number]
     return program.numbers[at][0] if program.numbers[at] else literal(step, step.arguments[1].text or "")
 
 

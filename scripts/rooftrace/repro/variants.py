@@ -36,9 +36,7 @@ def variants(program: Program, patterns: Sequence[str]) -> list[Option]:
         found += _padded(program, step)
     for pattern, dtype in _PRECISIONS.items():
         if pattern in patterns and _is_float32(step):
-            found.append(
-                _option(f"in {dtype}", f"prepare=each(lambda x: x.to(torch.{dtype})), like=torch.{dtype}")
-            )
+            found.append(_option(f"in {dtype}", f"prepare=each(lambda x: x.to(torch.{dtype})), like=torch.{dtype}"))
     if "fp32_without_tf32" in patterns and _is_float32(step):
         text = 'option("with TF32", with_tf32(traced), like=torch.float16)'
         found.append(Option(name="with TF32", lines=(), text=text))

@@ -31,9 +31,8 @@ _SURROGATE = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 # A name runs to the quote that is followed by one of an event's keys or by the end of the event.
-_NAME = re.compile(
-    rb'("name"\s*:\s*")(.*?)("\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp|cname)"\s*:|\}\s*\Z))', re.DOTALL
-)
+_NAME_BEGIN = re.compile(rb'"name"\s*:\s*"')
+_NAME_END = re.compile(rb'"\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp|cname)"\s*:|\}\s*\Z)')
 _ESCAPED_OR_QUOTE = re.compile(rb'\\.|"', re.DOTALL)
 
 _decode = msgspec.json.Decoder(ExactEvent).decode
@@ -65,7 +64,7 @@ def attempts(text: bytes, *, with_name: bool = False) -> Iterator[tuple[list[str
     """The text with one more kind of damage mended each time."""
     reasons: list[str] = []
     if with_name:
-        mended = _NAME.sub(_escape_quotes, text, count=1)
+        mended = _escape_quotes_in_name(text)
         if mended == text:
             return
         reasons, text = ["unescaped quote in a name"], mended
@@ -77,9 +76,16 @@ def attempts(text: bytes, *, with_name: bool = False) -> Iterator[tuple[list[str
             yield reasons, text
 
 
-def _escape_quotes(name: re.Match[bytes]) -> bytes:
-    inside = _ESCAPED_OR_QUOTE.sub(lambda m: b'\\"' if m.group() == b'"' else m.group(), name.group(2))
-    return name.group(1) + inside + name.group(3)
+def _escape_quotes_in_name(text: bytes) -> bytes:
+    """The text with the quotes inside its first name escaped; one look for the name's end keeps this linear."""
+    begin = _NAME_BEGIN.search(text)
+    end = _NAME_END.search(text, begin.end()) if begin else None
+    if begin is None or end is None:
+        return text
+    inside = _ESCAPED_OR_QUOTE.sub(
+        lambda m: b'\\"' if m.group() == b'"' else m.group(), text[begin.end() : end.start()]
+    )
+    return text[: begin.end()] + inside + text[end.start() :]
 
 
 def _replace_invalid_utf8(text: bytes) -> bytes:

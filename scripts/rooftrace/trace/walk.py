@@ -42,9 +42,7 @@ class Walk:
         self._pending_offset = 0
         self._retry_at = 0
 
-    def run(
-        self, source: Source, *, digest: bool = True, progress: Callable[[int], None] | None = None
-    ) -> Envelope:
+    def run(self, source: Source, *, digest: bool = True, progress: Callable[[int], None] | None = None) -> Envelope:
         """Read to the end; `NotATrace` if there is no event array."""
         chunks = source.chunks(digest=digest)
         head = blocks.split_head(chunks, source.path.name)

@@ -20,6 +20,7 @@ from rooftrace.validators import check_run
 from rooftrace.validators.checks import load_checks
 from rooftrace.workflow import state as states
 from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
+from rooftrace.workflow.passed import note_passed
 from rooftrace.workflow.prepare import prepare_workload
 from rooftrace.workflow.run import write_evidence, write_report
 from rooftrace.workflow.slottext import to_json
@@ -204,4 +205,7 @@ def report(run: Path) -> list[str]:
 
 def _report_and_check(run: Path) -> list[str]:
     write_report(run)
-    return [str(problem) for problem in check_run(run).problems]
+    result = check_run(run)
+    if not result.problems:
+        note_passed(run, result.checks)
+    return [str(problem) for problem in result.problems]

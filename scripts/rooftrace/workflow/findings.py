@@ -30,6 +30,7 @@ class Results:
 
     summaries: dict[str, dict[str, EvidenceValue]]
     findings: dict[str, list[FindingEvidence]]
+    drafts: list[Draft]
     replay: dict[str, Any] | None
 
 
@@ -50,7 +51,7 @@ def find_and_score(workload: Workload) -> Results:
     findings: dict[str, list[FindingEvidence]] = {name: [] for name in summaries}
     for (name, _), finding in zip(listed, scored, strict=True):
         findings[name].append(finding)
-    return Results(summaries=summaries, findings=findings, replay=fields)
+    return Results(summaries=summaries, findings=findings, drafts=[draft for _, draft in listed], replay=fields)
 
 
 def run_analyzers(workload: Workload) -> tuple[dict[str, dict[str, EvidenceValue]], dict[str, list[Draft]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import time
 from typing import TYPE_CHECKING
 
 from rooftrace.pack import ROOT
@@ -16,18 +17,33 @@ if TYPE_CHECKING:
     from rooftrace.workflow.state import State, Task
 
 _ANALYSIS = "analysis.md"
+# A writer needs minutes; after this long without any change nobody is at work.
+_LEFT_S = 1_800.0
 
 
-def next_step(run: Path) -> dict[str, object]:
-    """Hand out tasks, or tell the command to run now, or that the run is done."""
-    state, tasks = states.update(run, _handed_out)
+def next_step(run: Path, *, is_resumed: bool = False) -> dict[str, object]:
+    """Hand out tasks, or tell the command to run now, or that the run is done.
+
+    `is_resumed`: whoever had tasks before is gone, so that theirs come first. It holds by itself where nothing has
+    happened to the run for a while.
+    """
+    resumed = is_resumed or _is_left(run)
+    before, state, tasks = states.update(run, lambda state: _handed_out(state, is_resumed=resumed))
     if tasks:
-        return _told("write_prose", state, tasks=[_task(run, task) for task in tasks])
+        return _told("write_prose", (before, state), tasks=[_task(run, task) for task in tasks])
     digest = _digest(run / _ANALYSIS)
     for action, done in (("report", state.report_sha256), ("check", state.checked_sha256)):
         if done is None or done != digest:
-            return _told(action, state, command=command(action, run))
-    return _told("done", state)
+            return _told(action, (before, state), command=command(action, run))
+    return _told("done", (before, state))
+
+
+def _is_left(run: Path) -> bool:
+    """Whether the state is so old that nobody can be at work on it any more."""
+    try:
+        return time.time() - (run / states.STATE).stat().st_mtime > _LEFT_S
+    except OSError:
+        return False
 
 
 def command(name: str, run: Path, *more: str) -> str:
@@ -38,9 +54,9 @@ def command(name: str, run: Path, *more: str) -> str:
     return " ".join([start, name, shlex.quote(str(run.resolve())), *more])
 
 
-def _handed_out(state: State) -> tuple[State, tuple[State, list[Task]]]:
-    after, tasks = states.hand_out(state)
-    return after, (after, tasks)
+def _handed_out(state: State, *, is_resumed: bool) -> tuple[State, tuple[State, State, list[Task]]]:
+    after, tasks = states.hand_out(state, is_resumed=is_resumed)
+    return after, (state, after, tasks)
 
 
 def _task(run: Path, task: Task) -> dict[str, object]:
@@ -53,25 +69,40 @@ def _task(run: Path, task: Task) -> dict[str, object]:
 
 
 def _told(
-    action: str, state: State, *, tasks: list[dict[str, object]] | None = None, command: str | None = None
+    action: str,
+    states_of_it: tuple[State, State],
+    *,
+    tasks: list[dict[str, object]] | None = None,
+    command: str | None = None,
 ) -> dict[str, object]:
+    before, after = states_of_it
     now = {str(task["analyzer"]) for task in tasks or ()}
-    late = [task.analyzer for task in state.tasks if task.status == "handed_out" and task.analyzer not in now]
-    return {"action": action, "tasks": tasks or [], "command": command, "waiting_for": late, "note": _note(state)}
+    again = [task.analyzer for task in before.tasks if task.status == "handed_out" and task.analyzer in now]
+    late = [task.analyzer for task in after.tasks if task.status == "handed_out" and task.analyzer not in now]
+    note = " ".join(filter(None, [*_returning(again, late), _note(after, now)]))
+    return {"action": action, "tasks": tasks or [], "command": command, "waiting_for": late, "note": note}
 
 
-def _note(state: State) -> str:
-    by_status = {status: [task.analyzer for task in state.tasks if task.status == status] for status in _WORDS}
-    parts = [f"{_WORDS[status]}: {', '.join(names)}" for status, names in by_status.items() if names]
-    return f"Prose {'; '.join(parts)}." if parts else "No prose is asked for: the report has the pack's own words."
+def _returning(again: list[str], late: list[str]) -> list[str]:
+    """What is said of tasks that were handed out before and are not back."""
+    told = [f"Handed out before and not back, so here again: {', '.join(again)}."] if again else []
+    if late:
+        told.append(f"Handed out before and not back: {', '.join(late)}; at once again with `next --resume`.")
+    return told
 
 
-_WORDS = {
-    "accepted": "accepted",
-    "handed_out": "being written",
-    "open": "still open",
-    "fallen_back": "left to the pack's own words",
-}
+def _note(state: State, now: set[str]) -> str:
+    """How far it is, without the tasks of this very call."""
+    parts = []
+    for status, words in _WORDS.items():
+        names = [task.analyzer for task in state.tasks if task.status == status and task.analyzer not in now]
+        parts += [f"{words}: {', '.join(names)}"] if names else []
+    if parts:
+        return f"Prose {'; '.join(parts)}."
+    return "" if state.tasks else "No prose is asked for: the report has the pack's own words."
+
+
+_WORDS = {"accepted": "accepted", "open": "still open", "fallen_back": "left to the pack's own words"}
 
 
 def _digest(path: Path) -> str | None:

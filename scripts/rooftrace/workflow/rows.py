@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from rooftrace.analyzers.compute import source_of
+from rooftrace.analyzers.compute_evidence import source_of
 from rooftrace.calltree import LINK_NAMES, Link, Work, kernel_totals
 from rooftrace.causes import CAUSE_NAMES
 from rooftrace.roofline import Rating

@@ -15,6 +15,7 @@ from rooftrace.contracts.tables import GAPS, KERNELS, OPS, write_csv
 from rooftrace.trace import load
 from rooftrace.workflow import facts as trace_facts
 from rooftrace.workflow import findings, health, rows
+from rooftrace.workflow.chains import chains
 from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
 from rooftrace.workflow.options import AnalyzeOptions
 from rooftrace.workflow.prepare import prepare_workload
@@ -61,6 +62,7 @@ def write_evidence(run: Path, prepared: Prepared, facts: FileFacts) -> None:
     ]
     if results.replay is not None:
         files[store.REPLAY] = store.to_json(ReplayFile(**results.replay, **head))
+    files[store.CHAINS] = store.to_json(chains(workload, results.drafts, head))
     files[store.evidence_path(store.MODEL)] = store.to_json(ModelEvidence(**identify(workload), **head))
     files |= {store.evidence_path(item.analyzer): store.to_json(item) for item in evidence}
     manifest = ManifestFile(

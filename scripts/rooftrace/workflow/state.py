@@ -191,22 +191,28 @@ else:
 # The rules
 
 
-def hand_out(state: State) -> tuple[State, list[Task]]:
+def hand_out(state: State, *, is_resumed: bool = False) -> tuple[State, list[Task]]:
     """The tasks to write now, at most three: open ones first, then those that nobody has handed in.
 
-    A task is handed out twice at most; what comes back from neither keeps the words of the knowledge base.
+    In a resumed run those come first: whoever had them is gone. A task is handed out twice at most; what comes back
+    from neither keeps the words of the knowledge base.
     """
     fresh = sorted((task for task in state.tasks if task.status == "open"), key=lambda task: task.dispatches)
     late = [task for task in state.tasks if task.status == "handed_out"]
     again = [task for task in late if task.dispatches < MAX_DISPATCHES]
-    chosen = (fresh or again)[:MAX_PARALLEL]
+    chosen = ([*again, *fresh] if is_resumed else fresh or again)[:MAX_PARALLEL]
     out = [replace(task, status="handed_out", dispatches=task.dispatches + 1, submissions=0) for task in chosen]
     if not out:
         for task in late:
-            state = state.with_task(replace(task, status="fallen_back"))
+            state = _unreported(state.with_task(replace(task, status="fallen_back")))
     for task in out:
         state = state.with_task(task)
     return state, out
+
+
+def _unreported(state: State) -> State:
+    """After what the report says of its words has changed: it has to be written anew."""
+    return replace(state, report_sha256=None, checked_sha256=None)
 
 
 def accept(state: State, analyzer: str, writer: str | None) -> State:
@@ -215,7 +221,7 @@ def accept(state: State, analyzer: str, writer: str | None) -> State:
     done = replace(
         task, status="accepted", submissions=task.submissions + 1, problems=(), writer=writer and writer[:80]
     )
-    return replace(state.with_task(done), report_sha256=None, checked_sha256=None)
+    return _unreported(state.with_task(done))
 
 
 def refuse(state: State, analyzer: str, problems: list[str]) -> State:
@@ -234,7 +240,8 @@ def refuse(state: State, analyzer: str, problems: list[str]) -> State:
     if tried.status == "handed_out" and tried.submissions > MAX_REPAIRS:
         again = tried.dispatches < MAX_DISPATCHES
         tried = replace(tried, status="open" if again else "fallen_back", submissions=0 if again else tried.submissions)
-    return state.with_task(tried)
+    after = state.with_task(tried)
+    return _unreported(after) if tried.status == "fallen_back" else after
 
 
 def repairs_left(task: Task) -> int:

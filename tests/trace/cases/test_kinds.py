@@ -268,9 +268,7 @@ def test_13_host_events_that_do_not_nest_are_cut_and_counted() -> None:
     outcome = result(trace)
 
     assert outcome.parts() == THREE
-    assert (
-        outcome.note("host_overlap") == "1 host events end after the event they began in; they are cut there."
-    )
+    assert outcome.note("host_overlap") == "1 host events end after the event they began in; they are cut there."
 
 
 def test_14_durations_that_are_none_are_counted_and_cost_no_other_event() -> None:
@@ -297,9 +295,7 @@ def test_14_durations_that_are_none_are_counted_and_cost_no_other_event() -> Non
 
 def test_14_kernels_at_time_zero_are_dropped_and_counted() -> None:
     start = 1_700_000_000_000_000
-    content = document(
-        kernel("k", 0, 5), kernel("k", 0, 7), kernel("k", start, 10), kernel("k", start + 20, 10)
-    )
+    content = document(kernel("k", 0, 5), kernel("k", 0, 7), kernel("k", start, 10), kernel("k", start + 20, 10))
     outcome = result_of(content)
 
     assert outcome.parts() == {"span_ns": 30_000, "compute_ns": 20_000, "idle_ns": 10_000}
@@ -345,9 +341,7 @@ def test_17_a_name_that_breaks_the_json_is_mended_where_it_stands() -> None:
 
     assert outcome.parts() == {"span_ns": 30_000, "compute_ns": 20_000, "idle_ns": 10_000}
     offset = content.index(b'{"ph":"X","cat":"python_function"')
-    assert outcome.note("repaired") == (
-        f"1 events repaired: unescaped quote in a name, the first at byte {offset}."
-    )
+    assert outcome.note("repaired") == (f"1 events repaired: unescaped quote in a name, the first at byte {offset}.")
 
 
 def test_18_the_rank_comes_from_the_file_then_from_its_name() -> None:
@@ -382,9 +376,7 @@ def test_19_a_second_trace_in_the_same_file_is_told() -> None:
     outcome = result_of(document(kernel("a", 10, 10)) + document(kernel("b", 30, 10)))
 
     assert outcome.parts() == {"span_ns": 10_000, "compute_ns": 10_000}
-    assert outcome.note("dropped").startswith(
-        "1 events dropped: second trace in the same file, the first at byte "
-    )
+    assert outcome.note("dropped").startswith("1 events dropped: second trace in the same file, the first at byte ")
 
 
 def test_20_numbers_that_are_none_are_read_as_none() -> None:
@@ -450,9 +442,7 @@ def test_22_every_vendors_kernels_count(vendor: str) -> None:
     trace.op("aten::mm", ts=1, dur=9, **MATRIX)
     launch = trace.launch(call, ts=2, cat=runtime)
     where = {"pid": pid, "tid": tid}
-    trace.event(
-        ph="X", cat=category, name="gemm", ts=20, dur=30, args={"correlation": launch, **args}, **where
-    )
+    trace.event(ph="X", cat=category, name="gemm", ts=20, dur=30, args={"correlation": launch, **args}, **where)
     outcome = result(trace)
 
     assert outcome.parts(device=pid) == {"span_ns": 30_000, "compute_ns": 30_000}
@@ -472,9 +462,7 @@ def test_22_times_that_npus_write_as_text_are_exact() -> None:
 @pytest.mark.parametrize("unit", ["ns", "ms", None])
 def test_23_the_unit_of_display_changes_nothing(unit: str | None) -> None:
     trace = run()
-    trace.header(
-        **({"displayTimeUnit": unit, "baseTimeNanoseconds": 1_700_000_000_000_000_000} if unit else {})
-    )
+    trace.header(**({"displayTimeUnit": unit, "baseTimeNanoseconds": 1_700_000_000_000_000_000} if unit else {}))
 
     assert result(trace).parts() == THREE
 

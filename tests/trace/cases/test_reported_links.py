@@ -66,9 +66,7 @@ def test_a34_a_collectives_op_is_the_innermost_one_around_its_launch() -> None:
     trace.op("record_param_comms", ts=1, dur=30, external_id=17)
     trace.op("nccl:_all_gather_base", ts=2, dur=20, external_id=18, **collective("_allgather_base", 64))
     launch = trace.launch("cudaLaunchKernelExC", ts=5)
-    trace.kernel(
-        "ncclDevKernel_AllGather_RING_LL", ts=40, dur=10, stream=20, correlation=launch, external_id=17
-    )
+    trace.kernel("ncclDevKernel_AllGather_RING_LL", ts=40, dur=10, stream=20, correlation=launch, external_id=17)
     outcome = result(trace)
     workload = outcome.prepared.workload
 
@@ -115,9 +113,7 @@ def test_a40_a_stream_that_is_missing_is_seen_by_its_launches() -> None:
     assert outcome.health.verdict == "limited"
 
 
-def replay(
-    replays: int, kernels: int, call: str = "hipGraphLaunch", recorded: int | None = None
-) -> TraceBuilder:
+def replay(replays: int, kernels: int, call: str = "hipGraphLaunch", recorded: int | None = None) -> TraceBuilder:
     """A graph of kernels of 5 µs, launched every 1000 µs; of how many replays the kernels were recorded."""
     trace = TraceBuilder()
     trace.device()
@@ -193,10 +189,7 @@ def test_a29_a_trace_of_a_capture_is_known_by_its_calls() -> None:
         trace.launch(ts=10 + number, dur=0.5)
     outcome = result(trace)
 
-    assert (
-        outcome.note("no_gpu_events")
-        == "No GPU events: the trace covers the capture of a graph, not its replay."
-    )
+    assert outcome.note("no_gpu_events") == "No GPU events: the trace covers the capture of a graph, not its replay."
 
 
 def test_a29b_graph_kernels_without_a_node_have_none() -> None:

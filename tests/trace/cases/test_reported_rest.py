@@ -35,9 +35,7 @@ def test_a43_stacks_that_the_header_promises_and_no_frame_shows_are_missed() -> 
     trace = run()
     trace.header(with_stack=1)
 
-    assert (
-        result(trace).note("no_stacks").startswith("No Python stacks recorded although its header says so: ")
-    )
+    assert result(trace).note("no_stacks").startswith("No Python stacks recorded although its header says so: ")
 
 
 def test_a44_annotations_of_the_gpu_are_never_busy_time() -> None:
@@ -62,9 +60,7 @@ def test_a46_compiled_kernels_that_are_written_as_ops_and_ddp_as_an_annotation_k
     trace = run()
     trace.annotation("DistributedDataParallel.forward", ts=1004, dur=12)
     trace.op("triton_poi_fused_add_0", ts=1030, dur=5, dims=[[100]], types=["float"], grid="grid(100,)")
-    trace.kernel(
-        "triton_poi_fused_add_0", ts=1062, dur=3, correlation=trace.launch("cuLaunchKernel", ts=1031)
-    )
+    trace.kernel("triton_poi_fused_add_0", ts=1062, dur=3, correlation=trace.launch("cuLaunchKernel", ts=1031))
     outcome = result(trace)
 
     assert outcome.parts() == {"span_ns": 240_000, "compute_ns": 123_000, "idle_ns": 117_000}
@@ -162,9 +158,7 @@ def test_a61_a_custom_all_reduce_is_communication() -> None:
     assert result(trace).parts()["exposed_comm_ns"] == 10_000
 
 
-@pytest.mark.parametrize(
-    "told", [None, {}, "x", [1], {"rank": "0"}, {"rank": -1, "world_size": 1.5}], ids=repr
-)
+@pytest.mark.parametrize("told", [None, {}, "x", [1], {"rank": "0"}, {"rank": -1, "world_size": 1.5}], ids=repr)
 def test_a63_a_trace_needs_no_word_about_its_rank(told: object) -> None:
     from rooftrace.workflow.facts import trace_info
 

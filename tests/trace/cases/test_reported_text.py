@@ -67,9 +67,7 @@ def test_a_damaged_event_costs_itself_at_most_and_is_told_with_its_place(case: s
 
 
 def test_a6_import_frames_by_the_thousand_with_control_characters_are_read() -> None:
-    frames = [
-        frame(b"torch/_dynamo/x.py(1): \x02" if number % 10 == 0 else b"unknown") for number in range(5000)
-    ]
+    frames = [frame(b"torch/_dynamo/x.py(1): \x02" if number % 10 == 0 else b"unknown") for number in range(5000)]
     outcome = result_of(document(BEFORE, *frames, BEHIND))
 
     assert outcome.parts() == BOTH

@@ -27,18 +27,12 @@ def test_a16_launches_without_any_kernel_are_lost_activity() -> None:
     for number in range(7):
         trace.launch(ts=10 * number)
 
-    assert (
-        result(trace)
-        .note("no_gpu_events")
-        .startswith("7 kernel launches but no GPU events: the GPU activity was")
-    )
+    assert result(trace).note("no_gpu_events").startswith("7 kernel launches but no GPU events: the GPU activity was")
 
 
 def test_a17_a_thousand_kernels_at_time_zero_do_not_stretch_the_span() -> None:
     start = 1_700_000_000_000_000
-    outcome = result_of(
-        document(*[kernel("k", 0, 5)] * 1000, kernel("k", start, 5), kernel("k", start + 10, 5))
-    )
+    outcome = result_of(document(*[kernel("k", 0, 5)] * 1000, kernel("k", start, 5), kernel("k", start + 10, 5)))
 
     assert outcome.parts() == {"span_ns": 15_000, "compute_ns": 10_000, "idle_ns": 5_000}
     assert outcome.note("dropped") == "1,000 events dropped: GPU event at time zero."
@@ -51,27 +45,20 @@ def test_a18_an_unfinished_event_is_cut_at_the_one_around_it() -> None:
     outcome = result(trace)
     tree = outcome.prepared.workload.tree
 
-    ends = {
-        outcome.trace.names[name]: end
-        for name, end in zip(tree.name.tolist(), tree.end.tolist(), strict=True)
-    }
+    ends = {outcome.trace.names[name]: end for name, end in zip(tree.name.tolist(), tree.end.tolist(), strict=True)}
     assert ends["aten::unfinished"] == ends["aten::outer"] == 1_050_000  # 2050 µs, counted from 1000
     assert outcome.note("repaired") == "1 events repaired: unfinished host event."
 
 
 def test_a19_kernels_shorter_than_a_microsecond_keep_their_nanoseconds() -> None:
-    outcome = result_of(
-        document(kernel("a", 10.001, 0.288), kernel("b", 10.289, 0.300), kernel("c", 10.700, 0.001))
-    )
+    outcome = result_of(document(kernel("a", 10.001, 0.288), kernel("b", 10.289, 0.300), kernel("c", 10.700, 0.001)))
 
     # 10.001 to 10.701 µs: 288, 300 and 1 ns of work
     assert outcome.parts() == {"span_ns": 700, "compute_ns": 589, "idle_ns": 111}
 
 
 def test_a19b_a_kernel_of_no_duration_among_others_changes_nothing() -> None:
-    outcome = result_of(
-        document(kernel("a", 10, 5), kernel("b", 12, 0), kernel("c", 20, 5), kernel("d", 25, 0))
-    )
+    outcome = result_of(document(kernel("a", 10, 5), kernel("b", 12, 0), kernel("c", 20, 5), kernel("d", 25, 0)))
 
     assert outcome.parts() == {"span_ns": 15_000, "compute_ns": 10_000, "idle_ns": 5_000}
 
@@ -89,9 +76,7 @@ def test_a19d_a_copy_slower_than_any_link_is_told_and_clipped() -> None:
     """9.7 MB in 3.15 s are 3 MB/s; the slowest that is believed is 10 MB/s and a millisecond: 0.971 s."""
     trace = TraceBuilder()
     trace.kernel("k", ts=0, dur=10, correlation=trace.launch(ts=0))
-    trace.memcpy(
-        "DtoH", ts=100, dur=3_150_000, bytes=9_700_000, correlation=trace.launch("cudaMemcpyAsync", ts=50)
-    )
+    trace.memcpy("DtoH", ts=100, dur=3_150_000, bytes=9_700_000, correlation=trace.launch("cudaMemcpyAsync", ts=50))
     outcome = result(trace)
 
     assert outcome.parts()["exposed_copy_ns"] == 971_000_000
@@ -141,9 +126,7 @@ def test_a19g_times_of_every_spelling_are_the_same_times(times: tuple[str, str])
 
 
 @pytest.mark.parametrize(("early_us", "told"), [(3, False), (5_000, True)])
-def test_a19h_kernels_before_their_launch_are_told_beyond_a_jitter_of_clocks(
-    early_us: int, told: bool
-) -> None:
+def test_a19h_kernels_before_their_launch_are_told_beyond_a_jitter_of_clocks(early_us: int, told: bool) -> None:
     trace = TraceBuilder()
     for number in range(3):
         at = 100_000 + 100 * number

@@ -44,9 +44,7 @@ def test_of_1_8_a_top_level_array_with_capitals_and_streams_by_name() -> None:
 
 
 def test_of_2021_memory_instants_and_both_spellings_of_occupancy_change_nothing() -> None:
-    trace = run(
-        **{"est. achieved occupancy %": 50, "theoretical occupancy %": 100, "occupancy": {"x": 2147483647}}
-    )
+    trace = run(**{"est. achieved occupancy %": 50, "theoretical occupancy %": 100, "occupancy": {"x": 2147483647}})
     place = {"pid": 4242, "tid": 1, "ts": 1010, "s": "t"}
     args = {
         "Addr": 140_000_000_000_000,
@@ -86,16 +84,12 @@ def test_of_1_11_to_2_0_backward_finds_its_module_without_flows(flows: bool) -> 
 def test_of_2022_the_profilers_overhead_is_its_own_and_not_the_gpus() -> None:
     trace = run()
     place = {"pid": -1, "tid": 0}
-    for number, name in enumerate(
-        ("Activity Buffer Request", "Lazy Function Loading", "Command Buffer Full")
-    ):
+    for number, name in enumerate(("Activity Buffer Request", "Lazy Function Loading", "Command Buffer Full")):
         trace.event(ph="X", cat="overhead", name=name, ts=1000 + number, dur=500, args={}, **place)
     outcome = result(trace)
 
     assert outcome.parts() == THREE
-    assert (
-        outcome.note("profiler_overhead") == "The profiler itself recorded 1.500 ms of overhead in 3 events."
-    )
+    assert outcome.note("profiler_overhead") == "The profiler itself recorded 1.500 ms of overhead in 3 events."
 
 
 @pytest.mark.parametrize("category", ["cpu_to_cuda", "async", "async_gpu", "async_cpu_to_gpu", "ac2g"])
@@ -118,19 +112,14 @@ def test_before_2023_a_windows_path_in_a_name_is_no_escape() -> None:
 
     assert outcome.parts() == {"span_ns": 10_000, "compute_ns": 10_000}
     offset = content.index(b'{"ph":"X","cat":"python_function"')
-    assert (
-        outcome.note("repaired")
-        == f"1 events repaired: unknown escape in a string, the first at byte {offset}."
-    )
+    assert outcome.note("repaired") == f"1 events repaired: unknown escape in a string, the first at byte {offset}."
 
 
 @pytest.mark.parametrize("where", ["kernel", "op", "nowhere"])
 def test_a_collective_counts_wherever_its_metadata_stands(where: str) -> None:
     told = collective("allreduce", 1024)
     trace = TraceBuilder()
-    trace.op(
-        "record_param_comms", ts=1, dur=9, **(told if where == "op" else {"concrete": ["1024", "", "0"]})
-    )
+    trace.op("record_param_comms", ts=1, dur=9, **(told if where == "op" else {"concrete": ["1024", "", "0"]}))
     trace.kernel(
         "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
         ts=20,
@@ -227,9 +216,7 @@ def test_versions_in_the_header_are_told_even_without_devices() -> None:
     from rooftrace.workflow.facts import trace_info
 
     trace = run()
-    trace.header(
-        deviceProperties=[], hip_runtime_version=60_200_000, hip_driver_version=6, roctracer_version=4
-    )
+    trace.header(deviceProperties=[], hip_runtime_version=60_200_000, hip_driver_version=6, roctracer_version=4)
     trace = _without_devices(trace)
     outcome = result_of(trace)
 

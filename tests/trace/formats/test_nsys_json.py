@@ -70,9 +70,7 @@ def lines(*objects: object) -> bytes:
     return b"".join(json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in objects)
 
 
-STRINGS = [
-    {"type": "String", "id": str(number), "value": value} for number, value in enumerate(NAMES["data"])
-]
+STRINGS = [{"type": "String", "id": str(number), "value": value} for number, value in enumerate(NAMES["data"])]
 LAYOUTS = {
     "names first": lines(NAMES, *EVENTS),
     "names last": lines(*EVENTS, NAMES),
@@ -122,9 +120,7 @@ def test_an_export_cut_short_keeps_its_lines(folder: Folder) -> None:
         trace = folder.trace(LAYOUTS[layout][:-20])
 
         # without the last range, the first event is that of `aten::mm`, which begins at 1 µs
-        assert events_of(trace) == [
-            (kind, name, start - 1_000, dur) for kind, name, start, dur in EXPECTED[:6]
-        ]
+        assert events_of(trace) == [(kind, name, start - 1_000, dur) for kind, name, start, dur in EXPECTED[:6]]
         assert trace.dropped.counts == {"unreadable event": 1}
 
 

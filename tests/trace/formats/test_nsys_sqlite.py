@@ -59,9 +59,7 @@ ROWS = {
 }
 
 
-def export(
-    path: Path, schema: str = SCHEMA, rows: dict[str, list[tuple[object, ...]]] | None = None
-) -> bytes:
+def export(path: Path, schema: str = SCHEMA, rows: dict[str, list[tuple[object, ...]]] | None = None) -> bytes:
     with closing(sqlite3.connect(path)) as database:
         database.executescript(schema)
         for table, values in (ROWS if rows is None else rows).items():
@@ -134,9 +132,7 @@ def test_ids_and_streams_of_several_processes_are_told_apart(folder: Folder) -> 
 
 
 def test_tables_and_columns_may_be_missing_and_hold_anything(folder: Folder) -> None:
-    schema = (
-        "CREATE TABLE StringIds (id, value); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, shortName);"
-    )
+    schema = "CREATE TABLE StringIds (id, value); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, shortName);"
     rows = {
         "StringIds": [(1, "k"), ("x", None), (b"\xff", b"\xff")],
         "CUPTI_ACTIVITY_KIND_KERNEL": [
@@ -199,3 +195,12 @@ def test_a_path_with_signs_of_an_address_is_read(folder: Folder) -> None:
     trace = folder.trace(export(folder.path / "made.sqlite"), "a?mode=rwc#%41 b/t.sqlite")
 
     assert len(trace.kind) == 11
+
+
+def test_a_table_of_names_without_its_columns_names_nothing(folder: Folder) -> None:
+    schema = "CREATE TABLE StringIds (x); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, shortName);"
+    rows = {"StringIds": [(1,)], "CUPTI_ACTIVITY_KIND_KERNEL": [(10, 30, 1)]}
+
+    trace = folder.trace(export(folder.path / "made.sqlite", schema, rows), "export.sqlite")
+
+    assert events_of(trace) == [("KERNEL", "unnamed kernel", 0, 20)]

@@ -120,9 +120,7 @@ def test_a_file_of_another_tool_is_refused_by_its_name(folder: Folder, case: str
 
 
 def test_a_trace_whose_names_hold_the_keys_of_others_is_read(folder: Folder) -> None:
-    events = [
-        kernel(name) for name in ("viztracer", "speedscope", "nodes", "timeDeltas", "CudaEvent", "/host:CPU")
-    ]
+    events = [kernel(name) for name in ("viztracer", "speedscope", "nodes", "timeDeltas", "CudaEvent", "/host:CPU")]
 
     trace = folder.trace(b'{"traceEvents":[' + ",".join(events).encode() + b"]}", "report.nsys-rep")
 

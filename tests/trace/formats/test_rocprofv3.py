@@ -166,9 +166,7 @@ def test_any_value_may_stand_in_any_field(folder: Folder, value: object) -> None
         trace = folder.trace(document(tool(kernel_dispatch=[record], hip_api=[record], marker_api=[record])))
         assert trace.dur.tolist() == [10, 10, 10]
     for field in ("agents", "strings", "kernel_symbols", "metadata"):
-        assert (
-            len(folder.trace(document(tool(kernel_dispatch=[kernel(10, 20, 3)]) | {field: value})).kind) == 1
-        )
+        assert len(folder.trace(document(tool(kernel_dispatch=[kernel(10, 20, 3)]) | {field: value})).kind) == 1
 
 
 def test_a_result_without_records_holds_no_events(folder: Folder) -> None:

@@ -45,9 +45,7 @@ EVENTS = [
     event(701, 9, "cuLaunchKernel", 2, 3, correlation_id="77"),
     event(701, 9, "$model.py:12 forward", 1, 19),
     event(1, 14, "sm80_xmma_gemm", 10, 20, **KERNEL_ARGS),
-    event(
-        1, 15, "MemcpyH2D", 40, 5, memcpy_details="kind_src:pinned kind_dst:device size:4096 dest:0 async:1"
-    ),
+    event(1, 15, "MemcpyH2D", 40, 5, memcpy_details="kind_src:pinned kind_dst:device size:4096 dest:0 async:1"),
     event(1, 3, "dot.1", 10, 20),
 ]
 EXPECTED = [

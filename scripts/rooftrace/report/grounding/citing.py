@@ -6,7 +6,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from rooftrace.report.values import format_value, measures
+from rooftrace.report.values import format_value, measures, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +38,14 @@ _NOUNS = (
         ("time", "percentage"),
     ),
 )
+# A value as the subject of a change reads as if the value itself moved: "4.016 ms falls".
+_CHANGES = re.compile(
+    r"(?P<before>\b(?:of|from|at|to|by|than|below|above|over|under|with|near) (?:the |its |about |only )?)?"
+    rf"(?P<mark>{_MARK})"
+    r" (?:(?:then|also|will|would|should|must|can|no longer|has|have|clearly|visibly) ){0,2}"
+    r"(?P<verb>f[ae]lls?|fallen|rises?|rose|drops?|dropped|shrinks?|shrank|grows?|grew|(?:de|in)creases?d?|declines?"
+    r"|goes (?:down|up|away)|disappears?|vanish(?:es)?|improves?|halves|doubles|climbs?)\b"
+)
 _NOT_NUMBERS = ("text", "yes or no", "number", "count")
 
 
@@ -66,6 +74,7 @@ def _nearest(name: str, slot: Slot, grounds: Grounds) -> str:
 def contradicted_units(slot: Slot, grounds: Grounds) -> Iterator[str]:
     """Units after a citation, and nouns before it that its quantity cannot be."""
     text = slot.text
+    yield from _moving_values(slot, grounds)
     for match in _UNIT.finditer(text.skeleton):
         part = text.part(match.group(1))
         if part.kind == "cite" and part.text in grounds.values:
@@ -80,3 +89,23 @@ def contradicted_units(slot: Slot, grounds: Grounds) -> Iterator[str]:
             kind = measures(part.text, grounds.values[part.text])
             if kind not in possible and kind not in _NOT_NUMBERS:
                 yield f"`{part.text}` is no {noun}: it measures {kind}"
+
+
+def _moving_values(slot: Slot, grounds: Grounds) -> Iterator[str]:
+    """Cited numbers that are said to fall or rise, where a quantity should be."""
+    for match in _CHANGES.finditer(slot.text.skeleton):
+        part = slot.text.part(match["mark"])
+        value = grounds.values.get(part.text) if part.kind == "cite" else None
+        if match["before"] or value is None or isinstance(value, str | bool):
+            continue
+        shown, verb = format_value(part.text, value), match["verb"]
+        yield (
+            f"`{{{{{part.text}}}}} {verb}` reads “{shown} {verb}”: name the quantity in words and cite its value, "
+            f"as in “the {_quantity(part.text)} {verb} from {{{{{part.text}}}}}”"
+        )
+
+
+def _quantity(name: str) -> str:
+    """A quantity in words: its name without analyzer and unit."""
+    last, unit = name.rpartition(".")[2], unit_of(name)
+    return (last.removesuffix(unit.ending) if unit else last).replace("_", " ")

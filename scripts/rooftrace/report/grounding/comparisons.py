@@ -72,6 +72,19 @@ _GPU_BOUND = Wording(
     r"\bGPU[- ]bound\b|\bGPU is (?:fully |always )?(?:busy|saturated|kept busy)\b", ("gpu-bound", "gpu bound", "gpu is")
 )
 _HOST_BOUND = Wording(r"\b(?:host|CPU|launch)[- ]bound\b", ("host", "cpu", "launch"))
+# Words that make it a claim about the run or a kernel group; all else names a cause of idle time.
+_RUN = (
+    r"(?:runs?|workloads?|steps?|training|inference|models?|programs?|span|serving|decod\w+|prefill|GPU|kernels?|ops?"
+    r"|operators?|products?|GEMMs?|matmuls?|convolutions?|attention|groups?)"
+)
+_CLAIMED_BEFORE = re.compile(
+    rf"\b{_RUN}\b[^,;:]{{0,40}}\b(?:is|are|was|were|stays?|remains?|becomes?|looks?|runs?)\b[^,;:]{{0,20}}$",
+    re.IGNORECASE,
+)
+_CLAIMED_AFTER = re.compile(rf"^ (?:GPU |whole )?{_RUN}\b", re.IGNORECASE)
+_OF_IT = re.compile(r"\b(?:it|this|they|these) (?:is|are|was|were|stays?|remains?)\b[^,;:]{0,20}$", re.IGNORECASE)
+_OF_GAPS = re.compile(r"\b(?:gaps?|idle|waits?|waiting|pauses?|bubbles?)\b[^,;:]*$", re.IGNORECASE)
+_LATE_LAUNCHES = ("launch", "host")  # causes of idle time that begin so name what `launch-bound` says
 _MARK = "[\ue000-\uf8ff]"
 _PAIR = re.compile(rf"({_MARK})([^.;\ue000-\uf8ff]{{1,60}})({_MARK})")
 _MORE = re.compile(
@@ -145,7 +158,7 @@ def _bounds(slot: Slot, words: str) -> Iterator[str]:
 
 
 def _host(slot: Slot, grounds: Grounds, words: str) -> Iterator[str]:
-    """Who waits for whom. A finding about launches may speak of its own gaps as launch-bound in any run."""
+    """Who waits for whom. To name a cause that an idle finding has is no claim about the run."""
     idle = grounds.values.get("ledger.idle_pct")
     if not isinstance(idle, int | float):
         return
@@ -157,12 +170,31 @@ def _host(slot: Slot, grounds: Grounds, words: str) -> Iterator[str]:
         yield f"“{said}”, but the GPU is idle for {shown} of the span: the evidence finds the host too slow"
     elif said and idle >= _IDLE_PCT:
         yield f"“{said}”, but the GPU is idle for {shown} of the span: nothing runs on it"
-    is_about_launches = str(slot.evidence.get("cause", "")).startswith(("launch", "host"))
-    said = None if is_about_launches else _said(_HOST_BOUND, words)
+    said = _said_of_the_run(slot, grounds, words)
     if said and bound_by == "compute":
         yield f"“{said}”, but the replay finds the run bound by compute"
     elif said and idle < _BUSY_PCT and not slow and bound_by != "host":
         yield f"“{said}”, but the GPU is idle for only {shown} of the span"
+
+
+def _said_of_the_run(slot: Slot, grounds: Grounds, words: str) -> str | None:
+    """`host-bound` and the like; where idle time has such a cause, only as a claim about the run or its kernels."""
+    has_cause = any(
+        str(finding.evidence.get("cause", "")).startswith(_LATE_LAUNCHES) for finding in grounds.findings.values()
+    )
+    for match in _HOST_BOUND.matches(words):
+        before = words[: match.start()]
+        is_judged = not has_cause or _is_claim(before, words[match.end() :], is_of_idle=slot.analyzer == "idle")
+        if is_judged and not _NEGATED.search(before):
+            return match.group()
+    return None
+
+
+def _is_claim(before: str, after: str, *, is_of_idle: bool) -> bool:
+    """Whether the run or a kernel group is said to be so; `it` is idle time where the slot is about that."""
+    if _CLAIMED_BEFORE.search(before) and not _OF_GAPS.search(before):
+        return True
+    return bool(_CLAIMED_AFTER.search(after)) or (not is_of_idle and bool(_OF_IT.search(before)))
 
 
 def _pairs(slot: Slot, grounds: Grounds, sentence: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rooftrace.report.grounding.names import layer_names
+from rooftrace.report.grounding.apis import is_api, layer_names
 from rooftrace.report.grounding.numbers import allowed_taken_out
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def unknown_names(slot: Slot, grounds: Grounds) -> Iterator[str]:
 
 
 def _is_known(code: str, names: Names) -> bool:
-    return names.holds(code) or names.holds_shape(code) or names.is_api(code)
+    return names.holds(code) or names.holds_shape(code) or code.strip() in names.ids or is_api(code)
 
 
 def _named_in_words(plain: str, names: Names) -> Iterator[str]:

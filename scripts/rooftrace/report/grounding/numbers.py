@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rooftrace.report.grounding.names import DTYPE
+from rooftrace.report.grounding.apis import DTYPE
 from rooftrace.report.grounding.wording import Wording
 from rooftrace.report.values import format_value
 

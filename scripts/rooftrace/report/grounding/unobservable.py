@@ -46,7 +46,7 @@ _UNSEEN = (
         "stalls and divergence",
         Wording(
             r"\b(?:warp|wavefront|wave|pipeline|memory|scoreboard|barrier) stalls?\b"
-            r"|\bstall(?:s|ed|ing)? (?:on|reasons?)\b"
+            r"|(?<!host )(?<!loop )(?<!CPU )(?<!thread )(?<!Python )(?<!GPU )\bstall(?:s|ed|ing)? (?:on|reasons?)\b"
             r"|\b(?:warp|branch|thread) divergence\b|\bdivergent (?:warps?|branch\w*)",
             ("stall", "diverge"),
         ),
@@ -62,6 +62,15 @@ _UNSEEN = (
             r"(?:utili[sz]ation|activity|busy)\b"
             r"|\bwave quanti[sz]ation\b|\bissue (?:rate|slots?)\b|\binstruction mix\b",
             ("utili", "activity", "busy", "wave", "issue", "instruction"),
+        ),
+    ),
+    (
+        "where a kernel keeps its data",
+        Wording(
+            r"\b(?:in|into|inside|from|through|within) (?:the |its )?(?:registers?\b|SRAM|shared memory|LDS)"
+            r"|\bon[- ]chip\b|\b(?:stay|keep|kept|held|fit|live|remain|resident)\w*\b[^.;,]{0,40}"
+            r"\b(?:in|into|inside) (?:the |its )?(?:L[12]\b|data cache|cache\b(?! of))",
+            ("register", "sram", "shared memory", "lds", "chip", "l1", "l2", "cache"),
         ),
     ),
     (

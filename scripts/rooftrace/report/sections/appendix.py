@@ -13,7 +13,7 @@ from rooftrace.report.view import by_time
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rooftrace.contracts.report import CpuOp, OpGroup
+    from rooftrace.contracts.report import CpuOp, Finding, OpGroup
     from rooftrace.report.view import View
 
 ROWS_SHOWN = 8
@@ -138,8 +138,23 @@ def _question_facts(view: View) -> dict[str, object]:
         "hidden_layout": _listed(
             finding.id for finding in view.all_findings if finding.evidence.get("extra_kernels") not in (None, "")
         ),
-        "system": {finding.category: ident(finding.id) for finding in reversed(view.of_tier("system"))},
+        "system": _of_system(view),
     }
+
+
+def _of_system(view: View) -> dict[str, Safe]:
+    """By category the best finding; of idle time the one with most of it, whatever fixing it is worth."""
+    findings = view.of_tier("system")
+    named = {finding.category: ident(finding.id) for finding in reversed(findings)}
+    idle = [finding for finding in findings if finding.category == "idle"]
+    if idle:
+        named["idle"] = ident(max(idle, key=_idle_ms).id)
+    return named
+
+
+def _idle_ms(finding: Finding) -> float:
+    value = finding.evidence.get("idle_ms")
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _ids(view: View, flag: str) -> Safe:

@@ -42,7 +42,7 @@ def context(view: View) -> dict[str, object]:
 
 def details(view: View, findings: list[Finding]) -> list[Detail]:
     """Blocks of findings, in their order."""
-    return [_detail(view, item) for item in items(findings, ("reasoning", "resolution"))]
+    return [_detail(view, item) for item in items(findings, ("reasoning", "resolution"), view.ops)]
 
 
 def _detail(view: View, item: Item) -> Detail:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooftrace.report.cells import finding_gap, finding_row, marked_row, pct, share
 
 if TYPE_CHECKING:
-    from rooftrace.contracts.report import Finding
+    from collections.abc import Mapping
+
+    from rooftrace.contracts.report import Finding, OpGroup
     from rooftrace.report.markdown import Safe
     from rooftrace.report.view import View
 
@@ -23,16 +26,27 @@ LATER_SHOWN = 4
 WELL_EXPLAINED_PCT = 90.0
 # A text that has been shown this often is referred to from then on.
 TOLD_OFTEN = 2
+# A longer note is read in the finding's details.
+NOTES_SHOWN = 120
+# Who waits, in the evidence of a blocking call; and by which names a measurement is known.
+_OF_A_WAIT = ("sync_op", "frame", "call", "sync1_op", "sync1_call", "sync1_frame")
+_MASK_AT = 3  # queries, keys, values, then the mask (PyTorch's `scaled_dot_product_attention`)
+_HARNESS = re.compile(r"profiler|benchmark|timeit", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A finding written out; `same_as` names, for a field whose text was told often, where it was told first."""
+    """A finding written out; `same_as` names, for a field whose text was told often, where it was told first.
+
+    `gap` may be empty, `reason` says why the confidence is not high, `caveats` what its impact depends on.
+    """
 
     finding: Finding
     gap: Safe
     same_as: dict[str, str]
     page: str
+    reason: str
+    caveats: list[str]
 
 
 def context(view: View) -> dict[str, object]:
@@ -41,7 +55,7 @@ def context(view: View) -> dict[str, object]:
     ranked_rest = report.findings[FINDINGS_IN_FULL:]
     unranked = report.unranked[: max(0, ROWS_SHOWN - len(ranked_rest))]
     return {
-        "items": items(report.findings[:FINDINGS_IN_FULL], ("insight", "action", "verify")),
+        "items": items(report.findings[:FINDINGS_IN_FULL], ("insight", "action", "verify"), view.ops),
         "has_ranked_rest": bool(ranked_rest),
         "rest_rows": [*map(marked_row, ranked_rest), *map(finding_row, unranked)],
         "left_out": len(report.unranked) - len(unranked),
@@ -82,8 +96,8 @@ def _later(view: View) -> list[tuple[str, str, Safe]]:
     return [(first, name, pct(gain)) for first, name, gain in found[:LATER_SHOWN]]
 
 
-def items(findings: list[Finding], fields: tuple[str, ...]) -> list[Item]:
-    """Findings with what an earlier one of them has said already."""
+def items(findings: list[Finding], fields: tuple[str, ...], ops: Mapping[str, OpGroup]) -> list[Item]:
+    """Findings with what an earlier one of them has said already. `ops` are the op groups by id."""
     told: dict[str, list[str]] = {}
     written: list[Item] = []
     for index, finding in enumerate(findings):
@@ -94,8 +108,50 @@ def items(findings: list[Finding], fields: tuple[str, ...]) -> list[Item]:
                 same_as[field] = tellers[0]
             tellers.append(finding.id)
         page = "" if index < DETAILS_IN_FULL else f"findings/{finding.id.partition('.')[0]}.md"
-        written.append(Item(finding=finding, gap=finding_gap(finding), same_as=same_as, page=page))
+        written.append(
+            Item(
+                finding=finding,
+                gap=finding_gap(finding),
+                same_as=same_as,
+                page=page,
+                reason=doubt(finding),
+                caveats=caveats(finding, [ops[name] for name in finding.members if name in ops]),
+            )
+        )
     return written
+
+
+def doubt(finding: Finding) -> str:
+    """Why a confidence is not high: `notes` of the evidence, or a word for which the template has the sentence."""
+    if finding.confidence not in ("low", "medium"):
+        return ""
+    notes, aspect = finding.evidence.get("notes"), str(finding.evidence.get("aspect", ""))
+    if isinstance(notes, str) and 0 < len(notes) <= NOTES_SHOWN:
+        return "notes"
+    if finding.tier == "fusion":
+        return "composition" if finding.confidence == "medium" else "chain"
+    return aspect if aspect in ("small_collectives", "repeated_transfers") else ""
+
+
+def caveats(finding: Finding, members: list[OpGroup]) -> list[str]:
+    """What an impact depends on that no number of it shows."""
+    evidence = finding.evidence
+    found = []
+    waits = [str(evidence.get(name, "")) for name in _OF_A_WAIT] if "sync_op" in evidence else []
+    if any(map(_HARNESS.search, waits)):
+        found.append("harness")
+    if finding.category == "attention" and any(map(_has_unread_mask, members)):
+        found.append("mask")
+    return found
+
+
+def _has_unread_mask(op: OpGroup) -> bool:
+    """Whether an attention op takes a mask as a tensor, or may have taken a causal one without a record of it."""
+    if "causal" in (op.unmodelled or ""):
+        return True
+    shapes = op.shapes or []
+    is_forward = "scaled_dot_product" in op.name and "backward" not in op.name
+    return is_forward and len(shapes) > _MASK_AT and isinstance(shapes[_MASK_AT], list) and bool(shapes[_MASK_AT])
 
 
 def tier_rows(view: View, tier: str) -> dict[str, object]:

@@ -64,9 +64,7 @@ class Session:
         category = "cuda_driver" if name.startswith("cu") and not name.startswith("cuda") else "cuda_runtime"
         plain = name.rpartition("_v")
         label = plain[0] if plain[0] and plain[2].isdecimal() else name
-        self.rows.add(
-            category, label or "unnamed call", _thread(row), _times(row), self._correlation(row, "globalTid")
-        )
+        self.rows.add(category, label or "unnamed call", _thread(row), _times(row), self._correlation(row, "globalTid"))
 
     def kernel(self, row: dict[str, Any]) -> None:
         """A kernel: its mangled name is the key that names are known by, then the demangled one."""
@@ -86,9 +84,7 @@ class Session:
     def copy(self, row: dict[str, Any]) -> None:
         """A copy."""
         direction = _DIRECTIONS.get(whole(row.get("copyKind")) or 0, "")
-        source, target = (
-            _MEMORY.get(_or(whole(row.get(key)), -1), "Unknown") for key in ("srcKind", "dstKind")
-        )
+        source, target = (_MEMORY.get(_or(whole(row.get(key)), -1), "Unknown") for key in ("srcKind", "dstKind"))
         name = f"Memcpy {direction} ({source} -> {target})" if direction else f"Memcpy ({source} -> {target})"
         self._activity("gpu_memcpy", name, row, {"bytes": whole(row.get("bytes"))})
 
@@ -106,9 +102,7 @@ class Session:
             number = next((n for key, n in _WAITS_BY_NAME.items() if name.endswith(key)), 0)
         label = _WAITS.get(number, "Sync")
         device, stream = self._place(row)
-        args = {"device": device, "stream": stream, "cuda_sync_kind": label} | self._correlation(
-            row, "globalPid"
-        )
+        args = {"device": device, "stream": stream, "cuda_sync_kind": label} | self._correlation(row, "globalPid")
         if label in ("Stream Sync", "Stream Wait Event"):
             args["wait_on_stream"] = stream
         self.rows.add("cuda_sync", label, (device, f"sync {stream}"), _times(row), args)

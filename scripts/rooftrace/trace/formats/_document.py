@@ -34,9 +34,7 @@ def decoded(source: Source, progress: Callable[[int], None] | None = None) -> An
         ) from None
 
 
-def whole_text(
-    source: Source, progress: Callable[[int], None] | None = None, limit: int = MAX_BYTES
-) -> bytes:
+def whole_text(source: Source, progress: Callable[[int], None] | None = None, limit: int = MAX_BYTES) -> bytes:
     """All content of the file; `NotATrace` beyond the limit."""
     content = bytearray()
     for chunk in source.chunks():

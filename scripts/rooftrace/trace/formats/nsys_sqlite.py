@@ -89,7 +89,7 @@ def _read(database: sqlite3.Connection) -> Trace:
     database.set_progress_handler(lambda: next(looks, None) is None, _STEPS_BETWEEN_LOOKS)
     rows = Rows()
     tables = _Tables(database, rows.dropped)
-    names = Names({whole(row["id"]) or 0: text_of(row["value"]) for row in tables.rows("StringIds")})
+    names = Names({whole(row.get("id")) or 0: text_of(row.get("value")) for row in tables.rows("StringIds")})
     session = Session(rows=rows, names=names, devices=_cuda_devices(tables))
     for table, take in (
         (f"{_ACTIVITY}RUNTIME", session.call),

@@ -108,9 +108,7 @@ class _Process:
         for domain in _CALLS:
             for record in entries(records.get(domain)):
                 launch = None if domain in _NO_LAUNCH else self._correlation(record)
-                rows.add(
-                    "cuda_runtime", self._operation(record), self._thread(record), _times(record), launch
-                )
+                rows.add("cuda_runtime", self._operation(record), self._thread(record), _times(record), launch)
         for record in entries(records.get("marker_api")):
             self._add_marker(rows, record)
 
@@ -126,19 +124,13 @@ class _Process:
         source, target = (_handle(record.get(key)) for key in ("src_agent_id", "dst_agent_id"))
         device = self.gpus.get(target, self.gpus.get(source, 0))
         operation = self._operation(record)
-        name = next(
-            (text for key, text in _DIRECTIONS.items() if operation.endswith(key)), f"Memcpy ({operation})"
-        )
+        name = next((text for key, text in _DIRECTIONS.items() if operation.endswith(key)), f"Memcpy ({operation})")
         stream = _stream(record, {})
         args = {"device": device, "stream": stream, "bytes": whole(record.get("bytes"))}
-        rows.add(
-            "gpu_memcpy", name, (device, f"copies {stream}"), _times(record), args | self._correlation(record)
-        )
+        rows.add("gpu_memcpy", name, (device, f"copies {stream}"), _times(record), args | self._correlation(record))
 
     def _add_marker(self, rows: Rows, record: dict[str, Any]) -> None:
-        message = text_of(mapping(record.get("args")).get("message")) or self.messages.get(
-            _internal(record), ""
-        )
+        message = text_of(mapping(record.get("args")).get("message")) or self.messages.get(_internal(record), "")
         category, name, args = as_event(message or self._operation(record))
         rows.add(category, name, self._thread(record), _times(record), args)
 
@@ -190,9 +182,7 @@ def _grid(info: dict[str, Any]) -> list[int] | None:
     grid, group = mapping(info.get("grid_size")), mapping(info.get("workgroup_size"))
     items = [whole(grid.get(axis)) for axis in "xyz"]
     sizes = [whole(group.get(axis)) or 1 for axis in "xyz"]
-    return [
-        -(-item // size) for item, size in zip(items, sizes, strict=True) if item is not None and size > 0
-    ] or None
+    return [-(-item // size) for item, size in zip(items, sizes, strict=True) if item is not None and size > 0] or None
 
 
 def _kernel_name(symbol: dict[str, Any]) -> str:
@@ -211,9 +201,7 @@ def _numbered(agents: dict[int, dict[str, Any]]) -> dict[int, int]:
 
 
 def _device(agent: dict[str, Any], number: int) -> dict[str, Any]:
-    product = (
-        text_of(agent.get("product_name")) or text_of(agent.get("model_name")) or text_of(agent.get("name"))
-    )
+    product = text_of(agent.get("product_name")) or text_of(agent.get("model_name")) or text_of(agent.get("name"))
     banks = [whole(bank.get("size_in_bytes")) for bank in entries(agent.get("mem_banks"))]
     memory = [size for size in banks if size]
     # gfx942 is 90402: major, two digits of minor, two of stepping.

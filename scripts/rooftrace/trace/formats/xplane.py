@@ -166,9 +166,7 @@ def _add_event(plane: _Plane, line: _Line, content: bytes, rows: Rows, *, has_st
     identity, offset, duration, stats = event
     start = line.start_ns * _PS_PER_NS + offset
     times = (start // _PS_PER_NS, (start + duration) // _PS_PER_NS)
-    found = _xla.meaning(
-        (plane.name, line.name), plane.events.get(identity, ""), stats, has_streams=has_streams
-    )
+    found = _xla.meaning((plane.name, line.name), plane.events.get(identity, ""), stats, has_streams=has_streams)
     rows.add(found.category, found.name or "unnamed event", (plane.name, line.identity), times, found.args)
 
 

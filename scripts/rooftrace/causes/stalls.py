@@ -1,0 +1,122 @@
+"""Stretches in which a thread that launches stood still inside a call that usually takes no time.
+
+Whatever the GPU did meanwhile: where it waits for other ranks in a collective, such a stall leaves no gap behind.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooftrace.causes.classes import COLLECTIVE_OP, special_time
+from rooftrace.causes.quiet import longest_quiet
+from rooftrace.causes.spans import Windows
+from rooftrace.trace import Kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rooftrace.calltree import Activities, CallTree, Context
+    from rooftrace.schedule import Schedule
+    from rooftrace.trace import Trace
+
+# A call that only dispatches takes 2 to 100 us; one that takes this long, and this many times what its name mostly
+# takes, was held up (rules of thumb).
+_LEAST_NS = 1_000_000
+_TIMES_USUAL = 20
+_COPY = re.compile(r"memcpy", re.IGNORECASE)
+_FEWEST = 5  # calls of a name from which "mostly" means something
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalls:
+    """One entry a stall, by (thread, start): the call, and the stretch without any event in it, less what is usual."""
+
+    node: NDArray[np.int64]
+    lane: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    usual_ns: NDArray[np.int64]  # median self time of calls of the same name
+
+    @property
+    def dur(self) -> NDArray[np.int64]:
+        """Length of each, ns."""
+        return self.end - self.start
+
+    def select(self, keep: NDArray[np.bool_]) -> Stalls:
+        """Some of the stalls."""
+        return Stalls(
+            node=self.node[keep],
+            lane=self.lane[keep],
+            start=self.start[keep],
+            end=self.end[keep],
+            usual_ns=self.usual_ns[keep],
+        )
+
+
+def find_stalls(trace: Trace, tree: CallTree, context: Context, activities: Activities, schedule: Schedule) -> Stalls:
+    """The stalls of all threads that launch.
+
+    Calls that may block, that load code, allocate, copy or communicate have other reasons to take long, and so has the
+    first call of a name.
+    """
+    calls = np.isin(tree.kind, [int(kind) for kind in (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)])
+    lanes = np.unique(tree.lane[activities.launch[activities.launch >= 0]])
+    own = tree.self_time()
+    usual = _usual(tree, own, np.flatnonzero(calls & np.isin(tree.lane, lanes)))
+    slow = calls & (usual >= 0) & (own > np.maximum(_LEAST_NS, _TIMES_USUAL * usual))
+    slow[schedule.waits.node] = False
+    slow &= ~_first(tree) & ~_waiting_or_copying(trace, tree)
+    nodes = np.flatnonzero(slow)
+    windows = Windows(lane=tree.lane[nodes].astype(np.int64), start=tree.start[nodes], end=tree.end[nodes])
+    quiet = longest_quiet(trace, windows, np.ones(nodes.size, dtype=bool))
+    begin = np.minimum(quiet.start + usual[nodes], quiet.end)
+    still = (quiet.end - begin >= np.maximum(_LEAST_NS, own[nodes] // 2)) & _inside_itself(tree, nodes, quiet)
+    told = special_time(trace, tree, context, activities, quiet)
+    still &= 2 * told < quiet.end - quiet.start
+    return Stalls(
+        node=nodes[still],
+        lane=windows.lane[still],
+        start=begin[still],
+        end=quiet.end[still],
+        usual_ns=usual[nodes[still]],
+    )
+
+
+def _usual(tree: CallTree, own: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Median self time of the calls of each node's name, ns; -1 where there are too few."""
+    usual = np.full(tree.row.size, -1, dtype=np.int64)
+    order = nodes[np.lexsort((own[nodes], tree.name[nodes]))]
+    name = tree.name[order]
+    first = np.flatnonzero(np.r_[True, name[1:] != name[:-1]]) if order.size else np.empty(0, dtype=np.int64)
+    count = np.diff(np.r_[first, order.size])
+    middle = own[order[first + (count - 1) // 2]] if order.size else count
+    usual[order] = np.repeat(np.where(count >= _FEWEST, middle, -1), count)
+    return usual
+
+
+def _first(tree: CallTree) -> NDArray[np.bool_]:
+    """Whether each node is the first of its name."""
+    order = np.argsort(tree.start, kind="stable")
+    first = np.zeros(tree.row.size, dtype=bool)
+    first[order[np.unique(tree.name[order], return_index=True)[1]]] = True
+    return first
+
+
+def _waiting_or_copying(trace: Trace, tree: CallTree) -> NDArray[np.bool_]:
+    """Whether each node hands a collective over, which waits for other ranks, or copies, which depends on the size."""
+    names = [(code, trace.names[code]) for code in np.unique(tree.name).tolist()]
+    return np.isin(tree.name, [code for code, name in names if COLLECTIVE_OP.search(name) or _COPY.search(name)])
+
+
+def _inside_itself(tree: CallTree, nodes: NDArray[np.int64], quiet: Windows) -> NDArray[np.bool_]:
+    """Whether no child of each node is open in its quiet stretch."""
+    child = np.flatnonzero(np.isin(tree.parent, nodes))
+    place = np.searchsorted(nodes, tree.parent[child])
+    over = np.minimum(tree.end[child], quiet.end[place]) > np.maximum(tree.start[child], quiet.start[place])
+    free = np.ones(nodes.size, dtype=bool)
+    free[place[over]] = False
+    return free

@@ -1,0 +1,55 @@
+"""Whether a model runs eagerly, and the one change that then covers what single fusions cover in parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from rooftrace.fusion.candidates import class_of
+from rooftrace.trace import Kind
+
+if TYPE_CHECKING:
+    from rooftrace.fusion.calls import Calls, FusionInputs
+    from rooftrace.fusion.candidates import Candidate
+
+# From this many findings about a model on, one change for all of them is less work (rule of thumb).
+SEVERAL: Final = 3
+_GENERATED: Final = "Inductor"
+_PATCHED: Final = "transformers/"  # Liger Kernel patches model classes of this library
+
+
+def model_of(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
+    """Class of the outermost module around the example; "" where no modules are recorded."""
+    return _outermost(run, int(calls.node[candidate.example]))
+
+
+def is_eager(run: FusionInputs, model: str) -> bool:
+    """Whether every kernel of a model is launched by an op of its own: no replayed graph, no generated kernel."""
+    activities = run.activities
+    generated = np.zeros(len(run.trace.names), dtype=bool)
+    for code in np.unique(activities.name).tolist():
+        generated[code] = activities.infos[code].library == _GENERATED
+    launches = np.unique(activities.launch[activities.graph | generated[activities.name]]).tolist()
+    return not any(model in ("", _outermost(run, node)) for node in launches)
+
+
+def _outermost(run: FusionInputs, node: int) -> str:
+    path = run.context.module_paths[int(run.context.module[node])] if node >= 0 else ()
+    return class_of(path[0]) if path else ""
+
+
+def one_move(run: FusionInputs) -> str:
+    """What takes in several fusions of an eager model at once."""
+    moves = ["torch.compile of the model"]
+    context = run.context
+    if not (context.has_backward or context.has_optimizer):
+        moves.append("an inference engine")
+    if _has_frames_of(run, _PATCHED):
+        moves.append("Liger patches")
+    return moves[0] if len(moves) == 1 else f"{', '.join(moves[:-1])}{',' * (len(moves) > 2)} or {moves[-1]}"
+
+
+def _has_frames_of(run: FusionInputs, library: str) -> bool:
+    frames = np.unique(run.tree.name[run.tree.kind == int(Kind.PYTHON)]).tolist()
+    return any(library in run.trace.names[code].replace("\\", "/") for code in frames)

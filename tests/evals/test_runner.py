@@ -1,0 +1,156 @@
+"""The runner with a scripted harness: what it installs, what it sees, and how it tells flaky from broken."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from evals.runner.attempt import Attempt, Harness, attempt, spoken
+from evals.runner.checks import (
+    first_is_named_first,
+    is_catastrophe,
+    nothing_else_written,
+    numbers_stand_in_evidence,
+)
+from evals.runner.judge import RUBRICS, verdicts
+from evals.runner.report import Outcome, judged, markdown, stability, summary
+from evals.runner.tasks import Task, task
+
+FAKE = Path(__file__).with_name("fake_harness.py")
+CASE = "alone recommender slow_gemm"
+
+
+def harness(manner: str) -> Harness:
+    return Harness(command=f"{shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} {manner} {{prompt}}", source="tree")
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return attempt(task(CASE), harness("good"), tmp_path_factory.mktemp("agents") / "good", 0, has_skill=True)
+
+
+def test_a_harness_that_follows_the_workflow_passes_every_check(good):
+    checks = judged(good).checks
+
+    assert [name for name, value in checks.items() if value is not True] == []
+
+
+def test_tokens_and_cost_are_what_the_harness_reports(good):
+    assert (good.tokens, good.cost) == (1234, 0.5)  # 1200 in, 34 out
+
+
+def test_the_truth_is_not_installed_with_the_pack(good):
+    assert not (good.pack / "evals").exists() and not (good.pack / "tests").exists()
+    assert (good.pack / "SKILL.md").is_file()
+
+
+def test_figures_and_files_that_the_run_does_not_have_are_seen(good):
+    fields = {**vars(good), "answer": f"{good.answer}\nA gain of 4711.25 ms.", "written": (*good.written, "notes.txt")}
+    invented = Attempt(**fields)
+
+    assert numbers_stand_in_evidence(good) and not numbers_stand_in_evidence(invented)
+    assert nothing_else_written(good) and not nothing_else_written(invented)
+
+
+def test_an_answer_in_another_order_than_the_report_is_seen(good):
+    report = json.loads((good.run / "report.json").read_text())
+    names = [row["id"] for row in report["findings"][:2]]
+    turned = Attempt(**{**vars(good), "answer": " ".join(reversed(names))})
+
+    assert len(names) == 2 and first_is_named_first(good) and not first_is_named_first(turned)
+
+
+def test_a_crash_is_a_catastrophe_and_fails_what_it_left_out(tmp_path):
+    crashed = attempt(task(CASE), harness("crashing"), tmp_path / "crash", 0, has_skill=True)
+    checks = judged(crashed).checks
+
+    assert is_catastrophe(crashed)
+    assert not checks["finished"] and not checks["run_written"] and not checks["workflow_followed"]
+
+
+def test_a_harness_over_its_time_is_a_catastrophe(tmp_path):
+    slow = Harness(command=f"{shlex.quote(sys.executable)} -c 'import time; time.sleep(60)' {{prompt}}", limit_s=0.5)
+    late = attempt(Task(name="wait", prompt="wait"), slow, tmp_path / "slow", 0, has_skill=False)
+
+    assert late.exit_code is None and is_catastrophe(late)
+
+
+def test_without_the_skill_only_the_answer_is_judged(tmp_path):
+    bare = attempt(task(CASE), harness("good"), tmp_path / "bare", 0, has_skill=False)
+    checks = judged(bare).checks
+
+    assert bare.pack is None and checks["finished"]
+    assert checks["workflow_followed"] is None and checks["planted_is_named"] is False
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([True, True, True], "stable pass"),
+        ([True, True, False], "flaky pass"),
+        ([True, False], "flaky pass"),
+        ([True, False, False], "flaky fail"),
+        ([False, False], "stable fail"),
+    ],
+)
+def test_repeated_outcomes_are_stable_or_flaky(values, verdict):
+    assert stability(values) == verdict
+
+
+def outcome(number: int, *, with_skill: bool, passed: bool) -> Outcome:
+    return Outcome(
+        task="one",
+        has_skill=with_skill,
+        number=number,
+        seconds=2.0 + number,
+        tokens=None if number else 100,
+        cost=None,
+        exit_code=0,
+        is_catastrophe=not passed and number == 2,
+        checks={"finished": passed, "structure": None},
+    )
+
+
+def test_the_report_sets_attempts_with_the_skill_beside_those_without():
+    outcomes = [outcome(number, with_skill=True, passed=number != 2) for number in range(3)]
+    outcomes += [outcome(number, with_skill=False, passed=False) for number in range(2)]
+    result = summary(outcomes)
+
+    first, second = result["groups"]
+    assert first["checks"] == {"finished": {"passed": 2, "of": 3, "verdict": "flaky pass"}}
+    assert (first["catastrophes"], first["median_seconds"], first["median_tokens"]) == (1, 3.0, 100)
+    assert second["checks"]["finished"]["verdict"] == "stable fail"
+    page = markdown(result, "fake {prompt}")
+    assert "| finished | flaky pass (2/3) | stable fail (0/2) |" in page
+    assert "| *median tokens* | 100 | 100 |" in page
+
+
+def test_plain_text_is_an_answer_without_tokens():
+    assert spoken("It is the GEMM.") == ("It is the GEMM.", None, None)
+    assert spoken('{"result": "a", "usage": {"input_tokens": 3, "service": "x"}}') == ("a", 3, None)
+
+
+def test_a_judge_is_asked_once_a_rubric_and_its_last_line_counts(good):
+    word = f'{shlex.quote(sys.executable)} -c \'import sys; print("seen"); print("{{verdict}}")\' {{prompt}}'
+
+    assert verdicts(good, word.replace("{verdict}", "PASS")) == dict.fromkeys(
+        ("action", "reasoning", "unsupported"), True
+    )
+    assert set(verdicts(good, word.replace("{verdict}", "perhaps")).values()) == {None}
+    assert len(list(RUBRICS.glob("*.md"))) == 3
+
+
+def test_an_unknown_case_is_told():
+    with pytest.raises(KeyError, match="unknown case: `nonsense`"):
+        task("nonsense")
+
+
+def test_scenarios_of_the_pack_are_tasks():
+    assert task("standalone").files == (
+        ("transformer_training_h100.json.gz", "examples/transformer_training_h100.json.gz"),
+    )
+    assert not task("not-a-trace").analyses
