@@ -13,6 +13,7 @@ import tarfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from evals.runner.tasks import ROOT, Task
 
@@ -103,7 +104,8 @@ def install(pack: Path, source: str) -> None:
         data = subprocess.run(git, capture_output=True, check=True).stdout  # noqa: S603 - fixed words
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             members = [member for member in archive if member.name.split("/")[0] not in LEFT_OUT]
-            archive.extractall(pack, members)  # noqa: S202 - the repository's own archive
+            safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            archive.extractall(pack, members, **safe)  # noqa: S202 - the repository's own archive
         return
     for name in PACK:
         path = ROOT / name

@@ -1,4 +1,4 @@
-"""``python -m evals.scoring``: scores the product on the planted corpus; exit 1 below the bar or behind the baseline."""
+"""``python -m evals.scoring``: scores the product on the planted corpus; exit 1 below the bar or the baseline."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _worth(run: Run, found: Found, kinds: frozenset[str]) -> tuple[float, bool]:
 
 
 def _is_other_remedy(found: Found, kinds: frozenset[str]) -> bool:
-    """Whether a finding would change the GPU's work where the kinds cost the host's time: of that only a bound is known."""
+    """Whether a finding changes the GPU's work where the kinds cost the host's time: only a bound of it is known."""
     return bool(found.activities) and all(KINDS[name].is_host for name in kinds)
 
 

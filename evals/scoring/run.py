@@ -25,13 +25,12 @@ def score_cases(
     cases: Iterable[Case], *, workers: int = 1, progress: Callable[[CaseResult], None] | None = None
 ) -> list[CaseResult]:
     """All of them, in order."""
-    listed, results = list(cases), []
+    listed = list(cases)
     if workers <= 1:
         done: Iterable[CaseResult] = map(score_case, listed)
         return [_told(result, progress) for result in done]
     with ProcessPoolExecutor(workers) as pool:
-        results = [_told(result, progress) for result in pool.map(score_case, listed, chunksize=4)]
-    return results
+        return [_told(result, progress) for result in pool.map(score_case, listed, chunksize=4)]
 
 
 def _told(result: CaseResult, progress: Callable[[CaseResult], None] | None) -> CaseResult:

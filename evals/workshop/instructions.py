@@ -43,7 +43,7 @@ class Work:
 class Activity:
     """One thing a stream executes; ``gap_ns`` is the least time after its predecessor on the stream.
 
-    No trace shows ``tag``, what it is there for, and ``floor_ns``, the least time that its work can take (-1: not known).
+    No trace shows ``tag``, what it is there for, and ``floor_ns``, the least time of its work (-1: not known).
     """
 
     kind: ActivityKind

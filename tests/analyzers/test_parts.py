@@ -161,6 +161,21 @@ def test_a_lookup_in_several_tables_tells_what_they_hold(rows, fits):
     assert finding.patterns[0] == ("table_batched_in_cache" if fits else "table_batched")
 
 
+def test_sizes_that_no_memory_holds_are_not_told():
+    huge = 1 << 62
+    program = Program()
+    program.call("fbgemm::split_embedding_codegen_lookup_sgd_function", "forward_kernel", 500, **lookup(huge, 4_000))
+    program.call(
+        "aten::_scaled_dot_product_flash_attention",
+        "flash_fwd_kernel",
+        500,
+        **attention((huge, 8, 4, 4), (huge, 8, 4, 4)),
+    )
+
+    assert "stored_bytes" not in findings_of(program, "generic")[0].evidence
+    assert "heads_count" not in findings_of(program, "attention")[0].evidence
+
+
 def lookup(elements, indices):
     """Inputs of FBGEMM's lookup: 2 tables of width 8, 4 samples."""
     return {

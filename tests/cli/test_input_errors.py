@@ -174,5 +174,5 @@ def test_check_of_a_file_that_is_not_of_the_run(call, example_run):
     outcome = call("check", example_run, "notes.md")
 
     what = f"`notes.md` is no file of the run `{example_run}`"
-    files = "analysis.md, evidence/attention.json, evidence/elementwise.json, …"
+    files = "analysis.md, evidence/attention.json, evidence/chains.json, …"
     assert (outcome.err, outcome.code) == (error(what, f"Paths are relative to the run's folder: {files}"), 3)

@@ -26,7 +26,8 @@ def command(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
 
 def prose(analyzer: str) -> str:
     if analyzer == "model":
-        return "name: a network\nfamily: network of layers\nconfidence: low\nreasoning: Its class is {{model.model_class}}.\n"
+        told = "reasoning: Its class is {{model.model_class}}.\nsummary: A network that served batches."
+        return f"name: a network\nfamily: network of layers\nconfidence: low\n{told}\n"
     report = json.loads(Path("run/report.json").read_text())
     ids = [row["id"] for row in (*report["findings"], *report["unranked"]) if row["id"].startswith(f"{analyzer}.")]
     parts = ["summary: What these findings say together is told by the findings themselves."]

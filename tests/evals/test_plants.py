@@ -23,13 +23,11 @@ def clean():
 
 @pytest.mark.parametrize("base", sorted(BASES))
 def test_every_kind_that_a_base_can_have_changes_its_run(base):
-    plain = {one.name: 0 for one in Run(case(base)).timeline.activities}
-    before = Run(case(base)).timeline
+    sizes = {"steps": 3, "layers": 1}  # some kinds are in the second or the last step only
+    plain = Run(case(base, **sizes)).timeline.end_ns
 
-    for kind in POSSIBLE[base]:
-        planted = Run(case(base, kind, steps=3)).timeline
-        assert planted.end_ns != before.end_ns, kind
-    assert plain
+    same = [kind for kind in POSSIBLE[base] if Run(case(base, kind, **sizes)).timeline.end_ns == plain]
+    assert same == []
 
 
 def test_kernels_that_are_not_planted_keep_their_times(clean):
@@ -39,14 +37,15 @@ def test_kernels_that_are_not_planted_keep_their_times(clean):
         for run in (clean, slow)
     ]
 
-    assert times[0] == times[1] and len(times[0]) > 30
+    assert times[0] == times[1]
+    assert len(times[0]) > 30
 
 
 def test_the_cost_of_a_slow_product_is_its_time_above_the_floor():
     run = Run(case("decoder", "slow_gemm"))
     mine = [row for row in run.timeline.activities if row.tag == "slow_gemm"]
     rows, width = 8 * 1024, 1024
-    # [8192, 4096] @ [4096, 1024]: 2 * 8192 * 4096 * 1024 = 68.7e9 FLOPs at 794.5 TFLOP/s: 86.49 us; GPU-bound throughout
+    # [8192, 4096] @ [4096, 1024]: 2 * 8192 * 4096 * 1024 = 68.7e9 FLOPs at 794.5 TFLOP/s: 86.49 us
     floor = round(2 * rows * 4 * width * width / 794.5e12 * 1e9)
     spent = sum(row.end_ns - row.start_ns for row in mine)
 
@@ -68,7 +67,8 @@ def test_sound_kernels_run_at_70_to_95_per_cent_of_what_is_reached(clean):
         if activity.floor_ns > 10_000
     }
 
-    assert len(named) >= 5 and all(0.64 < share < 1.12 for share in named.values())
+    assert len(named) >= 5
+    assert all(0.64 < share < 1.12 for share in named.values())
 
 
 def test_host_time_that_a_full_queue_hides_costs_nothing():
@@ -91,7 +91,8 @@ def test_the_corpus_has_every_kind_alone_and_buried_among_three_others():
     alone = {one.planted[0] for one in listed if len(one.planted) == 1}
     buried = {kind for one in listed if len(one.planted) == 4 for kind in one.planted}
 
-    assert len(listed) >= 150 and len({one.name for one in listed}) == len(listed)
+    assert len(listed) >= 150
+    assert len({one.name for one in listed}) == len(listed)
     assert alone == buried == set(KINDS)
     assert {one.planted for one in short() if len(one.planted) == 1} >= {(kind,) for kind in KINDS}
     assert sum(not one.planted for one in listed) >= 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from evals.runner.checks import (
 )
 from evals.runner.judge import RUBRICS, verdicts
 from evals.runner.report import Outcome, judged, markdown, stability, summary
-from evals.runner.tasks import Task, task
+from evals.runner.tasks import ROOT, Task, task
 
 FAKE = Path(__file__).with_name("fake_harness.py")
 CASE = "alone recommender slow_gemm"
@@ -44,7 +45,8 @@ def test_tokens_and_cost_are_what_the_harness_reports(good):
 
 
 def test_the_truth_is_not_installed_with_the_pack(good):
-    assert not (good.pack / "evals").exists() and not (good.pack / "tests").exists()
+    assert not (good.pack / "evals").exists()
+    assert not (good.pack / "tests").exists()
     assert (good.pack / "SKILL.md").is_file()
 
 
@@ -52,8 +54,10 @@ def test_figures_and_files_that_the_run_does_not_have_are_seen(good):
     fields = {**vars(good), "answer": f"{good.answer}\nA gain of 4711.25 ms.", "written": (*good.written, "notes.txt")}
     invented = Attempt(**fields)
 
-    assert numbers_stand_in_evidence(good) and not numbers_stand_in_evidence(invented)
-    assert nothing_else_written(good) and not nothing_else_written(invented)
+    assert numbers_stand_in_evidence(good)
+    assert not numbers_stand_in_evidence(invented)
+    assert nothing_else_written(good)
+    assert not nothing_else_written(invented)
 
 
 def test_an_answer_in_another_order_than_the_report_is_seen(good):
@@ -61,7 +65,9 @@ def test_an_answer_in_another_order_than_the_report_is_seen(good):
     names = [row["id"] for row in report["findings"][:2]]
     turned = Attempt(**{**vars(good), "answer": " ".join(reversed(names))})
 
-    assert len(names) == 2 and first_is_named_first(good) and not first_is_named_first(turned)
+    assert len(names) == 2
+    assert first_is_named_first(good)
+    assert not first_is_named_first(turned)
 
 
 def test_a_crash_is_a_catastrophe_and_fails_what_it_left_out(tmp_path):
@@ -69,22 +75,27 @@ def test_a_crash_is_a_catastrophe_and_fails_what_it_left_out(tmp_path):
     checks = judged(crashed).checks
 
     assert is_catastrophe(crashed)
-    assert not checks["finished"] and not checks["run_written"] and not checks["workflow_followed"]
+    assert not checks["finished"]
+    assert not checks["run_written"]
+    assert not checks["workflow_followed"]
 
 
 def test_a_harness_over_its_time_is_a_catastrophe(tmp_path):
     slow = Harness(command=f"{shlex.quote(sys.executable)} -c 'import time; time.sleep(60)' {{prompt}}", limit_s=0.5)
     late = attempt(Task(name="wait", prompt="wait"), slow, tmp_path / "slow", 0, has_skill=False)
 
-    assert late.exit_code is None and is_catastrophe(late)
+    assert late.exit_code is None
+    assert is_catastrophe(late)
 
 
 def test_without_the_skill_only_the_answer_is_judged(tmp_path):
     bare = attempt(task(CASE), harness("good"), tmp_path / "bare", 0, has_skill=False)
     checks = judged(bare).checks
 
-    assert bare.pack is None and checks["finished"]
-    assert checks["workflow_followed"] is None and checks["planted_is_named"] is False
+    assert bare.pack is None
+    assert checks["finished"]
+    assert checks["workflow_followed"] is None
+    assert checks["planted_is_named"] is False
 
 
 @pytest.mark.parametrize(
@@ -154,3 +165,18 @@ def test_scenarios_of_the_pack_are_tasks():
         ("transformer_training_h100.json.gz", "examples/transformer_training_h100.json.gz"),
     )
     assert not task("not-a-trace").analyses
+
+
+def test_the_command_writes_both_reports_and_fails_where_nothing_ever_passes(tmp_path):
+    words = ["--harness", harness("crashing").command, "--case", CASE, "--repeat", "1", "--pack", "tree"]
+    done = subprocess.run(
+        [sys.executable, "-m", "evals.runner", *words, "--output", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "stable fail (0/1)" in (tmp_path / "report.md").read_text()
+    assert json.loads((tmp_path / "report.json").read_text())["groups"][0]["catastrophes"] == 1

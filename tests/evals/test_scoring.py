@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +18,8 @@ from evals.scoring.measures import kendall, measure, overall
 from evals.scoring.run import score_cases
 from evals.scoring.table import BARS, below_bar, lines, surprises
 from evals.workshop.plants.truth import Case, Run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +72,8 @@ def test_a_report_that_says_the_truth_has_full_marks(run):
 
     assert (reached.recall, reached.precision, reached.top, reached.order) == (1.0, 1.0, 1.0, 1.0)
     assert (reached.cause, reached.place) == (1.0, 1.0)
-    assert reached.size_error is not None and reached.size_error < 0.01  # rounding to 0.01 %
+    assert reached.size_error is not None
+    assert reached.size_error < 0.01  # rounding to 0.01 %
     assert below_bar(reached) == []
 
 
@@ -142,7 +149,9 @@ def test_the_table_has_the_bars_beside_what_is_reached(run):
     table = "\n".join(lines([measure(run, [gemm(run)])]))
 
     assert [bar.name for bar in BARS] == ["recall", "precision", "top", "size_error", "cause"]
-    assert ">= 95 %" in table and "<= 5 %" in table and "not found" in table
+    assert ">= 95 %" in table
+    assert "<= 5 %" in table
+    assert "not found" in table
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +166,18 @@ def test_the_short_corpus_does_not_fall_behind_its_baseline(scored):
 def test_clean_runs_have_no_ranked_finding_above_2_per_cent_that_the_truth_does_not_know(scored):
     assert sum(not result.plants for result in scored) >= 4
     assert surprises(scored) == []
+
+
+def test_the_command_scores_chosen_cases_and_says_where_the_bar_is():
+    done = subprocess.run(
+        [sys.executable, "-m", "evals.scoring", "--only", "clean experts 1", "--workers", "1"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "1 cases in" in done.stdout
+    assert ">= 95 %" in done.stdout

@@ -167,7 +167,7 @@ def several(count):
 
 def test_several_fusions_of_an_eager_model_have_one_move_in_the_first():
     three, two = written(several(3)), written(several(2))
-    sentence = "Also: One move covers the fusions of this model and many of its launches: `torch.compile of the model or an inference"
+    sentence = "Also: One move covers the fusions of this model and many of its launches: `torch.compile of the model"
 
     assert [sentence in finding.resolution for finding in three] == [True, False, False]
     assert [sentence in finding.resolution for finding in two] == [False, False]

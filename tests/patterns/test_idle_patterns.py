@@ -163,6 +163,7 @@ def test_every_pattern_but_the_default_has_a_case():
         (of("compilation", "hipLaunchKernel"), "module_loading"),
         (of("memory_management", "cudaHostAlloc"), "pinned_allocation"),
         (of("memory_management", "cudaFree"), "allocator_frees"),
+        (of("memory_management", "torch/cuda/memory.py(212): empty_cache"), "allocator_frees"),
         (of("dependency", **QUEUED), "waits_for_stream"),
         (of("communication_setup", gaps_over_1ms_pct=90.0), "communicator_setup"),
     ],

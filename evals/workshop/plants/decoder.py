@@ -1,6 +1,6 @@
-"""A decoder that serves: fused norms, rotary embedding and gate, flash attention, no bias; planted with what is not so."""
+"""A decoder that serves: fused norms, rotary embedding and gate, flash attention, no bias; or what is planted."""
 
-# ruff: noqa: FBT003 - operator inputs are positional, as PyTorch records them
+# ruff: noqa: FBT003, SIM117 - operator inputs are positional, as PyTorch records them
 from __future__ import annotations
 
 from evals.workshop import kernels

@@ -44,16 +44,18 @@ def gated(out: Tensor) -> Kernel:
 def product(gpu: Gpu, sizes: tuple[int, int, int], *, batch: int = 1, dtype: str = BF16, how: str = "sound") -> Kernel:
     """A matrix product ``(m, n, k)``: ``sound``, ``slow`` or ``misaligned``; floats on the units that ``how`` says."""
     m, n, k = sizes
-    size = ITEM_SIZES[dtype]
-    work = {"flops": 2.0 * batch * m * n * k, "bytes_moved": float(size) * batch * (m * k + k * n + m * n)}
-    best = kernels.gemm(gpu, m, n, k, layout="TNT")
+    best = replace(
+        kernels.gemm(gpu, m, n, k, layout="TNT"),
+        flops=2.0 * batch * m * n * k,
+        bytes_moved=float(ITEM_SIZES[dtype]) * batch * (m * k + k * n + m * n),
+    )
     if dtype == "float":
-        return replace(best, name=_float_name(gpu, how), precision="tf32" if how == "tf32" else "fp32", **work)
+        return replace(best, name=_float_name(gpu, how), precision="tf32" if how == "tf32" else "fp32")
     if how == "slow":
-        return replace(best, name=_small_tile(gpu), efficiency=SLOW_EFFICIENCY, call="launch", **work)
+        return replace(best, name=_small_tile(gpu), efficiency=SLOW_EFFICIENCY, call="launch")
     if how == "misaligned":
-        return replace(best, name=_unaligned(gpu), efficiency=MISALIGNED_EFFICIENCY, call="launch", **work)
-    return replace(best, **work)
+        return replace(best, name=_unaligned(gpu), efficiency=MISALIGNED_EFFICIENCY, call="launch")
+    return best
 
 
 def _small_tile(gpu: Gpu) -> str:

@@ -1,6 +1,5 @@
 """Other networks: convolutions, experts, diffusion, recommendation; and the bases by name."""
 
-# ruff: noqa: FBT003 - operator inputs are positional, as PyTorch records them
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -199,11 +198,11 @@ _BLOCK = (
     "redundant_casts",
     "tiny_gemms",
 )
+_TRAINING = ("slow_gemm", "unfused_norm", "unfused_optimizer")
 POSSIBLE: dict[str, tuple[str, ...]] = {
     "decoder": (*_BLOCK, "misaligned", *_HOST),
-    "training": ("slow_gemm", "unfused_norm", "unfused_optimizer", *_HOST),
-    "distributed": ("slow_gemm", "unfused_norm", "unfused_optimizer", "exposed_all_reduce", "small_buckets")
-    + ("straggler", *_HOST),
+    "training": (*_TRAINING, *_HOST),
+    "distributed": (*_TRAINING, "exposed_all_reduce", "small_buckets", "straggler", *_HOST),
     "convolutional": ("layout_copies", "slow_gemm", *_HOST),
     "experts": ("slow_gemm", "fp32_gemm", "tiny_gemms", "exposed_all_reduce", *_HOST),
     "diffusion": (*_BLOCK, "layout_copies", *_HOST),

@@ -1,6 +1,6 @@
-"""A decoder that trains, alone or on eight GPUs: autograd thread, fused AdamW, gradients reduced under the backward pass."""
+"""A decoder that trains, alone or on eight GPUs: autograd thread, fused AdamW, gradients reduced under the backward."""
 
-# ruff: noqa: FBT003 - operator inputs are positional, as PyTorch records them
+# ruff: noqa: FBT003, SIM117 - operator inputs are positional, as PyTorch records them
 from __future__ import annotations
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from evals.workshop.aten import add, emit, gelu, swap, view
 from evals.workshop.aten import linear as biased_linear
 from evals.workshop.autograd import Emit, Tape, run_backward
 from evals.workshop.blocks import attention, cross_entropy, decomposed_rms_norm, flat_rows, rms_norm
-from evals.workshop.instructions import Await, Thread
+from evals.workshop.instructions import Await, Launch, Thread
 from evals.workshop.optimizer import zero_grad
 from evals.workshop.plants import kernels as more
 from evals.workshop.plants.host import after_step, before_step, inside_layer
@@ -121,7 +121,7 @@ def _tag_launches(b: ThreadBuilder, since: int, kind: str) -> None:
     """Tags what the forward pass launched, but not the nodes that it recorded."""
     for at in range(since, len(b.instructions)):
         row = b.instructions[at]
-        if hasattr(row, "activities"):
+        if isinstance(row, Launch):
             rows = tuple(replace(activity, tag=kind) for activity in row.activities)
             b.instructions[at] = replace(row, activities=rows)
 
@@ -211,7 +211,7 @@ def _reduce_rest(scene: Scene, *, late: bool) -> None:
 
 def _optimizer(scene: Scene) -> None:
     b, width = scene.main, scene.setting.width
-    shapes = [(VOCABULARY, width)]
+    shapes: list[tuple[int, ...]] = [(VOCABULARY, width)]
     for _ in range(scene.setting.layers):
         shapes += [(width,)] * 4 + [(width, width)] * 4 + [(4 * width, width), (width, 4 * width)]
     weights = [Tensor(shape) for shape in shapes]

@@ -49,7 +49,7 @@ class Case:
         return MACHINES[self.machine]
 
     def threads(self, planted: Collection[str] | None = None) -> Threads:
-        """The programs with these kinds planted and the case's others mended; with all of them unless told otherwise."""
+        """The programs with these kinds planted and the case's others mended; with all unless told otherwise."""
         kinds = frozenset(self.planted if planted is None else planted)
         mended = frozenset(self.planted) - kinds
         return BASES[self.base](Setting(gpu=self.gpu, seed=self.seed, planted=kinds, mended=mended, **self.sizes))

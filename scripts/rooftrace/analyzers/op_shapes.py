@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Queries that one block of a fused attention kernel takes in most libraries; some take 64.
 _TILE_QUERIES = 128
+_MAX_SIZE = 1 << 50  # above it, not a size but damage
 
 
 def attention_evidence(group: OpGroup, platform: Platform | None) -> dict[str, EvidenceValue]:
@@ -28,7 +29,7 @@ def attention_evidence(group: OpGroup, platform: Platform | None) -> dict[str, E
         return {}
     shape = call_shape(op, form)
     causal: dict[str, EvidenceValue] = {"causal": {True: "yes", False: "no", None: "unknown"}[shape.causal]}
-    if shape.sizes is None:
+    if shape.sizes is None or max(shape.sizes) > _MAX_SIZE:
         return causal
     heads, queries, keys = shape.sizes
     tiles = heads * -(-queries // _TILE_QUERIES)
@@ -42,7 +43,7 @@ def lookup_evidence(groups: Sequence[OpGroup], platform: Platform | None) -> dic
         op = _op_of(group)
         shape = lookup_shape(op) if op is not None and group.name.startswith("fbgemm::") else None
         stored = stored_bytes(op) if op is not None and shape is not None else None
-        if shape is not None and stored is not None:
+        if shape is not None and stored is not None and max(*shape, stored) <= _MAX_SIZE:
             cache = platforms.last_level_cache_bytes(platform) if platform else None
             return {
                 "tables_count": shape[1],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rooftrace.cli.output import put, put_json, say
 from rooftrace.errors import InputError
-from rooftrace.workflow.passed import note_passed, passed_before
 
 if TYPE_CHECKING:
     import argparse
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print one line a problem; 1 if there is any."""
+    from rooftrace.workflow.passed import note_passed, passed_before
+
     known = None if options.file else passed_before(Path(options.folder))
     if known is not None:
         return _tell_passed(Path(options.folder), known, as_json=options.json)

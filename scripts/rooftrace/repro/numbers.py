@@ -31,7 +31,7 @@ def number_of(chain: Chain, at: int) -> float:
         return _EPSILON[chain.pattern]
     if chain.pattern == "attention_core":
         return _attention_scale(chain, word)
-    if chain.pattern == "gelu":
+    if chain.pattern in ("gelu", "quick_gelu"):
         launching = [step.word for step in chain.steps if step.role != "view"]
         place = sum(step.role != "view" for step in chain.steps[:at])
         return _gelu(launching, place)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from rooftrace.analyzers.fusion import FusionDraft, inputs_of
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.contracts.chains import Chain, ChainsFile
@@ -36,7 +38,16 @@ def chains(workload: Workload, drafts: Iterable[Draft], head: Mapping[str, Any])
                 found.append(chain_of_candidate(run, example.calls, example.candidate, finding.id))
         elif finding.tier == "compute":
             found += _of_groups(workload, finding.id, finding.members[:GROUPS_OF_A_FINDING])
-    return ChainsFile(chains=found, **head)
+    return ChainsFile(chains=[_writable(chain) for chain in found], **head)
+
+
+def _writable(chain: Chain) -> Chain:
+    """The chain, without its calls where damage has made integers that no file can hold."""
+    try:
+        orjson.dumps(chain.model_dump(mode="json"))
+    except TypeError:
+        return chain_without_calls(chain.finding, chain.pattern, chain.instances, chain.op_id)
+    return chain
 
 
 def _of_groups(workload: Workload, finding: str, members: list[str]) -> list[Chain]:
