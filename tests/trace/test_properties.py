@@ -140,7 +140,7 @@ def test_damage_in_one_event_leaves_the_others(document, block: int, damage: byt
 
     others = [event for event in known if event is not known[number]]
     kept = [] if loaded is None else list(zip(names_of(loaded[0]), times_of(loaded[0]), strict=True))
-    late = [start for _, _, start, _ in known if start > 0]
+    late = [start for _, _, start, _ in others if start > 0]
     for _, name, start, dur in others:
         if start > 0 or not late or min(late) <= 60 * 10**9:
             assert (name, (start, dur)) in kept

@@ -96,6 +96,7 @@ def _taken(tree: CallTree, activities: Activities, launch_start: NDArray[np.int6
     shift[nodes[slow]] = (dur - usual)[slow]
     early = activities.start[launched] < (tree.start + shift)[activities.launch[launched]]
     shift[activities.launch[launched[early]]] = 0
+    shift[waits.node] = 0  # their time is the wait's
     stood = (waits.kind == int(WaitKind.QUEUE)) & waits.waited
     held = waits.node[stood]
     shift[held] = np.maximum(tree.dur[held] - waits.own_ns[stood], 0)
