@@ -139,9 +139,7 @@ def report_real(folder: Path) -> None:
 def cost_line(paths: list[Path]) -> str:
     """CPU time and memory of a comparison beside those of two analyses."""
     with tempfile.TemporaryDirectory() as folder:
-        analyses = [
-            cost(["analyze", str(path), "-o", f"{folder}/{at}", "-q"]) for at, path in enumerate(paths)
-        ]
+        analyses = [cost(["analyze", str(path), "-o", f"{folder}/{at}", "-q"]) for at, path in enumerate(paths)]
         compared = cost(["compare", *map(str, paths), "-o", f"{folder}/pair", "-q"])
     seconds, memory = (sum(values) for values in zip(*analyses, strict=True))
     return (

@@ -40,15 +40,9 @@ def slowed(document: Document, name: str, factor: int) -> tuple[Document, int]:
 
 def removed(document: Document, op: str) -> tuple[Document, int]:
     """The op is called no more and its kernels are gone, with everything else where it was; what they took."""
-    calls = [
-        event for event in document["traceEvents"] if event.get("name") == op and event.get("cat") == "cpu_op"
-    ]
+    calls = [event for event in document["traceEvents"] if event.get("name") == op and event.get("cat") == "cpu_op"]
     gone = {id(event) for event in document["traceEvents"] if any(_inside(event, call) for call in calls)}
-    ids = {
-        _correlation(event)
-        for event in document["traceEvents"]
-        if id(event) in gone and event.get("cat") in CALLS
-    }
+    ids = {_correlation(event) for event in document["traceEvents"] if id(event) in gone and event.get("cat") in CALLS}
     work = [event for event in gpu_events(document) if _correlation(event) in ids]
     gone |= {id(event) for event in work}
     kept = [event for event in document["traceEvents"] if id(event) not in gone and not _is_flow(event, ids)]

@@ -18,14 +18,10 @@ SHAPE = [[8, 64], [64, 64]]
 TYPES = ["c10::BFloat16", "c10::BFloat16"]
 
 
-def layer(
-    number: int, *, linear: str = "aten::linear", name: str = "Layer", kernel: str = GEMM
-) -> list[Call]:
+def layer(number: int, *, linear: str = "aten::linear", name: str = "Layer", kernel: str = GEMM) -> list[Call]:
     modules = ("Model_0", f"{name}_{number}")
     return [
-        Call(
-            op=linear, kernels=[(kernel, 40)], modules=(*modules, f"Linear_{number}"), dims=SHAPE, types=TYPES
-        ),
+        Call(op=linear, kernels=[(kernel, 40)], modules=(*modules, f"Linear_{number}"), dims=SHAPE, types=TYPES),
         Call(op="aten::add", kernels=[(ADD, 5)], modules=modules, dims=SHAPE, types=TYPES),
     ]
 
@@ -70,11 +66,7 @@ def test_another_dispatch_of_the_same_op_is_the_same_row():
 
 def test_further_layers_are_only_on_their_side():
     comparison = compared(model(2), model(4))
-    alone = [
-        row
-        for row, cause in zip(comparison.rows, comparison.causes, strict=True)
-        if cause == "only_in_target"
-    ]
+    alone = [row for row, cause in zip(comparison.rows, comparison.causes, strict=True) if cause == "only_in_target"]
     # two layers of a product and a sum, in modules that the base lacks as a whole
     assert sum(row.target.ns for row in alone) == 2 * (40_000 + 5_000)
     assert {row.scope[-1] for row in alone} == {"Layer_2", "Layer_3"}
@@ -112,10 +104,7 @@ def test_kernels_of_another_vendor_align_by_the_op_that_launched_them():
 
 def test_an_op_written_out_is_one_row_with_the_op_it_replaced():
     norm = Call(op="aten::rms_norm", kernels=[("rms_norm_kernel", 4)], modules=("Model_0",))
-    parts = [
-        Call(op=op, kernels=[(MUL, 3)], modules=("Model_0",))
-        for op in ("aten::pow", "aten::rsqrt", "aten::neg")
-    ]
+    parts = [Call(op=op, kernels=[(MUL, 3)], modules=("Model_0",)) for op in ("aten::pow", "aten::rsqrt", "aten::neg")]
     tail = Call(op="aten::add", kernels=[(ADD, 5)], modules=("Model_0",))
     comparison = compared([norm, tail], [*parts, tail])
     row = row_of(comparison, "aten::pow + aten::rsqrt + aten::neg")

@@ -108,17 +108,14 @@ def test_too_few_steps_are_told(pair, tmp_path, capsys):
     gate = ["--fail-above", "8%", "--min-steps", "9"]
     assert main(["compare", *pair, "-o", str(tmp_path / "run"), "-q", *gate]) == 0
     assert (
-        "note: span +6.67 % (150.0 µs to 160.0 µs), too few steps to tell noise; limit +8 %"
-        in capsys.readouterr().err
+        "note: span +6.67 % (150.0 µs to 160.0 µs), too few steps to tell noise; limit +8 %" in capsys.readouterr().err
     )
 
 
 def test_limits_are_written_as_junit_and_as_github_annotations(pair, tmp_path, capsys):
     junit = tmp_path / "limits.xml"
     gate = ["--fail-above", "3%", "--metric", "kernel:<16816>|gemm", "--metric", "idle"]
-    code = main(
-        ["compare", *pair, "-o", str(tmp_path / "run"), "-q", *gate, "--junit", str(junit), "--github"]
-    )
+    code = main(["compare", *pair, "-o", str(tmp_path / "run"), "-q", *gate, "--junit", str(junit), "--github"])
     assert code == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
         "::error title=rooftrace compare::kernel:<16816>|gemm +10.00 %25 (100.0 µs to 110.0 µs), "

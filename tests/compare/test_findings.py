@@ -47,8 +47,7 @@ def test_no_gain_lies_below_what_the_own_gpu_needs():
 def test_an_op_written_out_gains_all_that_the_fused_one_saves():
     norm = Call(op="aten::rms_norm", kernels=[("rms_norm_kernel", 40)], dims=SHAPE, types=TYPES)
     parts = [
-        Call(op=op, kernels=[(MUL, 40)], dims=SHAPE, types=TYPES)
-        for op in ("aten::pow", "aten::rsqrt", "aten::neg")
+        Call(op=op, kernels=[(MUL, 40)], dims=SHAPE, types=TYPES) for op in ("aten::pow", "aten::rsqrt", "aten::neg")
     ]
     tail = Call(op="aten::add", kernels=[(ADD, 80)], dims=SHAPE, types=TYPES)
     (item,) = compared([norm, tail], [*parts, tail]).findings

@@ -26,9 +26,7 @@ def test_a_planted_change_is_found_and_nothing_else(case, tmp_path):
     meant = [
         item
         for item in comparison.findings
-        if item.cause in case.causes
-        and item.is_regression == case.is_regression
-        and case.subject in item.subject
+        if item.cause in case.causes and item.is_regression == case.is_regression and case.subject in item.subject
     ]
     assert bool(meant) is bool(case.causes)
     assert comparison.aligned.least_pct >= 95 or case.causes
@@ -36,9 +34,7 @@ def test_a_planted_change_is_found_and_nothing_else(case, tmp_path):
     planted = planted_ns(case)
     if planted is not None:
         rows = zip(comparison.rows, comparison.causes, strict=True)
-        assert sum(row.delta_ns for row, cause in rows if cause in case.causes) == pytest.approx(
-            planted, rel=0.01
-        )
+        assert sum(row.delta_ns for row, cause in rows if cause in case.causes) == pytest.approx(planted, rel=0.01)
 
 
 REAL = {

@@ -13,9 +13,7 @@ from rooftrace.compare.sequence import align
 def aligned(base: str, target: str) -> list[tuple[str, str]]:
     """Letters by themselves, and letters of either case as a weaker agreement."""
     rows = [
-        np.array([[ord(c) for c in text], [ord(c.lower()) + 1000 for c in text]], dtype=np.int64).reshape(
-            2, len(text)
-        )
+        np.array([[ord(c) for c in text], [ord(c.lower()) + 1000 for c in text]], dtype=np.int64).reshape(2, len(text))
         for text in (base, target)
     ]
     return [(base[at], target[other]) for at, other in align(rows[0], rows[1], (3, 1))]

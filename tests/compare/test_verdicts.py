@@ -13,9 +13,7 @@ ROW, COLUMN = [[512, 1], [512, 1]], [[512, 1], [1, 512]]
 
 
 def linear(kernels=((GEMM, 100),), dims=SHAPE, types=BF16, strides=ROW) -> Call:
-    return Call(
-        op="aten::mm", kernels=list(kernels), modules=("Model_0",), dims=dims, types=types, strides=strides
-    )
+    return Call(op="aten::mm", kernels=list(kernels), modules=("Model_0",), dims=dims, types=types, strides=strides)
 
 
 REST = Call(op="aten::add", kernels=[(ADD, 50)], modules=("Model_0",), dims=SHAPE, types=BF16)

@@ -62,7 +62,10 @@ CASES = {
     "sync_copy_to_device": ({**COPY, "copy_direction": "HtoD"}, {**COPY, "copy_direction": "DtoH"}),
     "sync_explicit": ({**SYNC, "sync_class": "call"}, {**SYNC, "sync_class": "op"}),
     "sync_inside_op": ({**SYNC, "sync_class": "op"}, SYNC),
-    "sync_costs_nothing_now": ({**SYNC, "inventory": True, "idle_pct": 0.4}, {**SYNC, "idle_pct": 0.4}),
+    "sync_costs_nothing_now": (
+        {**SYNC, "inventory": True, "idle_pct": 0.4, "score_mid_pct": 0.9},
+        {**SYNC, "inventory": True, "idle_pct": 0.4, "score_mid_pct": 1.0},
+    ),
     "sync_frame": ({**SYNC, **FRAME}, SYNC),
     "sync_every_step": ({**SYNC, "waits_per_step": 1.0}, {**SYNC, "waits_per_step": 0.1}),
     "launch_bound_repeating": (REPEATING, EAGER),
@@ -147,7 +150,7 @@ def test_every_pattern_but_the_default_has_a_case():
     [
         (SYNC, "sync_scalar_read"),
         ({**SYNC, **FRAME, "waits_per_step": 2.0}, "sync_scalar_read"),
-        ({**SYNC, "inventory": True, "idle_pct": 0.1}, "sync_costs_nothing_now"),
+        ({**SYNC, "inventory": True, "idle_pct": 0.1, "score_mid_pct": 0.2}, "sync_costs_nothing_now"),
         (
             {**REPEATING, "python_pct": 60.0, "stacks_recorded": True, "mean_kernel_us": 5.0},
             "launch_bound_repeating",

@@ -13,6 +13,7 @@ import numpy as np
 
 from rooftrace.analyzers.workload import CLOSURES
 from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
+from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.facts import everywhere
 from rooftrace.units import pct
@@ -162,7 +163,22 @@ def _is_other_score(mid: float, half: float) -> bool:
 
 
 def _scored(draft: Draft, value: Score, notes: dict[str, EvidenceValue]) -> FindingEvidence:
+    """The finding with its score, and with the patterns that hold now that the score is known."""
     finding = draft.finding
+    evidence = {**finding.evidence, **notes}
+    analyzer = finding.id.partition(".")[0]
+    known = {
+        **evidence,
+        "kind": finding.kind,
+        "category": finding.category,
+        "analyzer": analyzer,
+        "score_mid_pct": value.mid,
+    }
     return finding.model_copy(
-        update={"score": value, "score_basis": "replay", "evidence": {**finding.evidence, **notes}}
+        update={
+            "score": value,
+            "score_basis": "replay",
+            "evidence": evidence,
+            "patterns": matching_patterns(analyzer, known) or finding.patterns,
+        }
     )

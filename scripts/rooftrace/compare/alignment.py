@@ -68,10 +68,7 @@ def _with_strays(pairs: Sequence[Pair], labels: Labels) -> list[Pair]:
     right = [pair for pair in pairs if not pair.base]
     matched: list[tuple[int, int]] = []
     if left and right:
-        rows = [
-            np.array([labels.of_stray(leaf) for leaf in side], dtype=np.int64).T
-            for side in _alone(left, right)
-        ]
+        rows = [np.array([labels.of_stray(leaf) for leaf in side], dtype=np.int64).T for side in _alone(left, right)]
         matched = align(rows[0], rows[1], _STRAY_WEIGHTS)
     for at, other in matched:
         result.append(Pair(path=right[other].path, base=left[at].base, target=right[other].target))

@@ -106,9 +106,7 @@ def _fix_evenly(slower: Measured, mine: Half, times: NDArray[np.int64], share: f
 def _fix_durations(slower: Measured, mine: Half, other: Half, *, same_gpu: bool) -> Fix:
     """Each call as long as the other side's, but not below what this GPU needs for it at least."""
     side = slower.side
-    per_call = other.raw_ns / max(
-        1, mine.calls
-    )  # the other side's time for the same work, over the calls here
+    per_call = other.raw_ns / max(1, mine.calls)  # the other side's time for the same work, over the calls here
     floors = _floors(side)
     members = [slower.slots.calls.members[number] for number in mine.call_numbers.tolist()]
     sizes = np.array([part.size for part in members], dtype=np.int64)

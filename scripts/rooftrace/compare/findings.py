@@ -143,9 +143,7 @@ def _is_consequence(item: Found, rows: Sequence[Row], replays: dict[bool, _Repla
     cause = rows[item.numbers[0]].idle
     if cause in (Cause.DEVICE, Cause.DEPENDENCY):
         pairs = [(rows[at].base, rows[at].target) for at in item.numbers]
-        gaps = [
-            (sum(pair[side].ns for pair in pairs), sum(pair[side].calls for pair in pairs)) for side in (0, 1)
-        ]
+        gaps = [(sum(pair[side].ns for pair in pairs), sum(pair[side].calls for pair in pairs)) for side in (0, 1)]
         means = [spent / count if count else 0.0 for spent, count in gaps]
         return abs(means[1] - means[0]) <= _SAME_GAP * max(means)
     if cause not in HOST_CAUSES:

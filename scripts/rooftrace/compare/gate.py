@@ -53,9 +53,7 @@ def read_metric(text: str) -> Metric:
     raise UsageError(f"unknown metric: `{text}`", hint=f"Known: {', '.join(_KINDS)}")
 
 
-def check(
-    comparison: Comparison, metrics: Sequence[Metric], limit_pct: float, min_steps: int
-) -> list[GateCheck]:
+def check(comparison: Comparison, metrics: Sequence[Metric], limit_pct: float, min_steps: int) -> list[GateCheck]:
     """Every metric against the limit."""
     return [_check(comparison, metric, limit_pct, min_steps) for metric in metrics]
 
@@ -78,9 +76,7 @@ def _check(comparison: Comparison, metric: Metric, limit_pct: float, min_steps: 
     )
 
 
-def _growth(
-    metric: Metric, whole: float
-) -> Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]:
+def _growth(metric: Metric, whole: float) -> Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]:
     """Growth in per cent of the base; of its whole step for idle time, and where the base has none of it."""
 
     def grown(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:

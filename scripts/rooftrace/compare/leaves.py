@@ -145,9 +145,7 @@ class _Describer:
             dtypes=dtypes,
             strides=strides,
             kernels=tuple(info.short for info in infos),
-            kinds=tuple(
-                "fill" if info.kind == "fill" else same_kernel(info.short, info.category) for info in infos
-            ),
+            kinds=tuple("fill" if info.kind == "fill" else same_kernel(info.short, info.category) for info in infos),
             category=category if part == "compute" else part,
             part=part,
             fused=any(info.fused for info in infos),
@@ -191,8 +189,6 @@ class _Describer:
         if key not in self._inputs:
             recorded = self.side.trace.signatures[row] if row >= 0 else None
             inputs = self.side.groups[group].inputs if group >= 0 else recorded
-            texts = (
-                ("", "", "") if inputs is None else (str(inputs.dims), str(inputs.types), str(inputs.strides))
-            )
+            texts = ("", "", "") if inputs is None else (str(inputs.dims), str(inputs.types), str(inputs.strides))
             self._inputs[key] = texts
         return self._inputs[key]

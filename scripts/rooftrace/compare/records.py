@@ -55,9 +55,7 @@ def _row(number: int, row: Row, cause: str, comparison: Comparison) -> CompareRo
         base_ns=row.base.ns,
         target_ns=row.target.ns,
         delta_ns=row.delta_ns,
-        beyond_noise=is_beyond_noise(row.base.steps_ns, row.target.steps_ns)
-        if row.kind != "left_out"
-        else None,
+        beyond_noise=is_beyond_noise(row.base.steps_ns, row.target.steps_ns) if row.kind != "left_out" else None,
         base=_half(row, row.base, comparison.base),
         target=_half(row, row.target, comparison.target),
     )

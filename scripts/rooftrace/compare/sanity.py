@@ -125,9 +125,7 @@ def _of_work(base: Measured, target: Measured, aligned: Aligned) -> Iterator[Not
 
 def _common_ops(base: Measured, target: Measured) -> float:
     """Ops that both sides call, counted, over all."""
-    counts = [
-        Counter(leaf.name if leaf.op else leaf.category for leaf in m.slots.leaves) for m in (base, target)
-    ]
+    counts = [Counter(leaf.name if leaf.op else leaf.category for leaf in m.slots.leaves) for m in (base, target)]
     either = sum((counts[0] | counts[1]).values())
     return sum((counts[0] & counts[1]).values()) / either if either else 1.0
 
@@ -166,9 +164,7 @@ def _of_machines(base: Side, target: Side) -> Iterator[Note]:
 def _gpu(side: Side) -> str:
     listed = side.trace.header.get("deviceProperties")
     names = (
-        {str(entry.get("name")) for entry in listed if isinstance(entry, dict)}
-        if isinstance(listed, list)
-        else set()
+        {str(entry.get("name")) for entry in listed if isinstance(entry, dict)} if isinstance(listed, list) else set()
     )
     return " and ".join(sorted(names)) or "an unknown GPU"
 

@@ -22,9 +22,7 @@ MOST_CELLS = 2_000_000
 _RUNS = (1, 3, 8, 24)
 
 
-def align(
-    base: NDArray[np.int64], target: NDArray[np.int64], weights: tuple[int, ...]
-) -> list[tuple[int, int]]:
+def align(base: NDArray[np.int64], target: NDArray[np.int64], weights: tuple[int, ...]) -> list[tuple[int, int]]:
     """Pairs of positions, increasing on both sides.
 
     ``base`` and ``target`` have one row a level, strongest first, and one column an item; negative labels equal

@@ -52,9 +52,7 @@ def _exact(start: NDArray[np.int64], end: NDArray[np.int64], covered: Union) -> 
     if edges.size < 2 or not start.size:
         return np.zeros(start.size)
     at = edges[:-1]
-    running = np.searchsorted(np.sort(start), at, side="right") - np.searchsorted(
-        np.sort(end), at, side="right"
-    )
+    running = np.searchsorted(np.sort(start), at, side="right") - np.searchsorted(np.sort(end), at, side="right")
     taken = np.zeros(at.size, dtype=bool)
     if covered.start.size:
         last = np.searchsorted(covered.start, at, side="right") - 1

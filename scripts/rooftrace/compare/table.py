@@ -93,9 +93,7 @@ class Measured:
 def make_rows(base: Measured, target: Measured, pairs: Sequence[Pair]) -> list[Row]:
     """All rows: of kernels, idle time by cause, and the steps that are not compared."""
     rows = [*_call_rows(base, target, pairs), *_idle_rows(base, target)]
-    left_out = Row(
-        path=(LEFT_OUT,), kind="left_out", base=_left_out(base), target=_left_out(target), label=LEFT_OUT
-    )
+    left_out = Row(path=(LEFT_OUT,), kind="left_out", base=_left_out(base), target=_left_out(target), label=LEFT_OUT)
     if left_out.base.ns or left_out.target.ns:
         rows.append(left_out)
     return rows

@@ -92,27 +92,13 @@ class Judge:
         ours, theirs = row.base.leaf, row.target.leaf
         if ours is None or theirs is None or row.kind == "block":
             return None
-        costs = [
-            _work_of(measured.side, half)
-            for measured, half in ((self.base, row.base), (self.target, row.target))
-        ]
+        costs = [_work_of(measured.side, half) for measured, half in ((self.base, row.base), (self.target, row.target))]
         known = costs[0] is not None and costs[1] is not None
         if known and not _close(float(costs[0] or 0), float(costs[1] or 0)):
             return "shape"
-        if (
-            not known
-            and ours.op == theirs.op
-            and ours.shapes
-            and theirs.shapes
-            and ours.shapes != theirs.shapes
-        ):
+        if not known and ours.op == theirs.op and ours.shapes and theirs.shapes and ours.shapes != theirs.shapes:
             return "shape"
-        if (
-            ours.op is not None
-            and theirs.op is not None
-            and ours.name != theirs.name
-            and not _same_kinds(ours, theirs)
-        ):
+        if ours.op is not None and theirs.op is not None and ours.name != theirs.name and not _same_kinds(ours, theirs):
             return "different_work"
         return None
 

@@ -39,9 +39,7 @@ def gap_columns(start: NDArray[np.int64], end: NDArray[np.int64]) -> GapColumns:
     reach = np.maximum.accumulate(end)
     last_to_end = np.maximum.accumulate(np.where(end == reach, np.arange(end.size), 0))
     before = np.flatnonzero(start[1:] > reach[:-1])
-    return GapColumns(
-        start=reach[before], end=start[before + 1], before=last_to_end[before], after=before + 1
-    )
+    return GapColumns(start=reach[before], end=start[before + 1], before=last_to_end[before], after=before + 1)
 
 
 def find_gaps(start: NDArray[np.int64], end: NDArray[np.int64]) -> list[Gap]:

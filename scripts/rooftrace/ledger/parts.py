@@ -165,9 +165,7 @@ def _causes_by_stretch(
     return [{name: spent[name][at] for name in sorted(spent) if spent[name][at]} for at in range(len(idle))]
 
 
-def _spent_by_cause(
-    gaps: GapCauses, causes: Sequence[str], bounds: NDArray[np.int64]
-) -> dict[str, list[int]]:
+def _spent_by_cause(gaps: GapCauses, causes: Sequence[str], bounds: NDArray[np.int64]) -> dict[str, list[int]]:
     """Time of each cause in each stretch."""
     spent: dict[str, list[int]] = {}
     for code in np.unique(gaps.cause).tolist():
