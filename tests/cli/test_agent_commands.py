@@ -42,7 +42,7 @@ def test_prepare_prints_the_folder_and_names_the_next_command(call, here):
 
     assert (outcome.code, outcome.out) == (0, "rooftrace-runs/trace\n")
     next_line = outcome.err.splitlines()[-1]
-    assert next_line == f"next: python3 {LAUNCHER} next {here / 'rooftrace-runs/trace'}"
+    assert next_line == f"next: python3 {shlex.quote(str(LAUNCHER))} next {here / 'rooftrace-runs/trace'}"
     assert json.loads((here / "rooftrace-runs/trace/state.json").read_bytes())["options"] == {"platform": "h100-sxm"}
 
 
@@ -67,7 +67,7 @@ def test_next_names_briefs_and_commands_that_can_be_run_as_they_stand(call, run)
     briefs = [line.split("brief:")[1].strip() for line in lines if "brief:" in line]
     submits = [line.split("submit:")[1].strip() for line in lines if "submit:" in line]
     assert [Path(path).is_file() for path in briefs] == [True, True, True]
-    assert submits[0] == f"python3 {LAUNCHER} submit {run} {lines[2]}"
+    assert submits[0] == f"python3 {shlex.quote(str(LAUNCHER))} submit {run} {lines[2]}"
 
 
 def test_the_last_line_of_both_streams_is_the_one_to_answer_with(run, prose, variables):
