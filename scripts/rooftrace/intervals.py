@@ -47,6 +47,13 @@ def union(start: NDArray[np.int64], end: NDArray[np.int64]) -> Union:
     return Union(start[opens], reach[closes])
 
 
+def farthest(end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each entry, the index of the one up to it that ends last; the last of equal ones."""
+    reach = np.maximum.accumulate(end)
+    latest: NDArray[np.int64] = np.maximum.accumulate(np.where(end == reach, np.arange(end.size), 0))
+    return latest
+
+
 def shared_time(
     start: NDArray[np.int64], end: NDArray[np.int64], group: NDArray[np.int64], bounds: NDArray[np.int64]
 ) -> dict[int, list[list[tuple[int, int]]]]:

@@ -6,13 +6,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rooftrace.ledger import Gap, find_gaps
+from rooftrace.ledger import gap_columns
 
 ACTIVITIES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), min_size=1, max_size=10).map(sorted)
 
 
 def gaps_of(*pairs):
-    return find_gaps(np.array([a for a, _ in pairs], dtype=np.int64), np.array([b for _, b in pairs], dtype=np.int64))
+    """Rows (start, end, activity before, activity after)."""
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    gaps = gap_columns(table[:, 0], table[:, 1])
+    return list(zip(*(column.tolist() for column in (gaps.start, gaps.end, gaps.before, gaps.after)), strict=True))
 
 
 def test_time_between_activities_is_a_gap_unless_another_stream_covers_it():
@@ -20,7 +23,7 @@ def test_time_between_activities_is_a_gap_unless_another_stream_covers_it():
     # stream 7  [--A--]        [-B-]
     # stream 9       [-C-]
     # gap                 [----]
-    assert gaps_of((0, 7), (5, 9), (15, 19)) == [Gap(start=9, dur=6, before=1, after=2)]
+    assert gaps_of((0, 7), (5, 9), (15, 19)) == [(9, 15, 1, 2)]
 
 
 def test_touching_activities_leave_no_gap():
@@ -31,17 +34,17 @@ def test_the_activity_before_a_gap_is_the_one_that_ended_last_not_the_one_that_s
     #           0    5    10   15
     # kernels   [----A---]
     #             [B]         [C]
-    assert gaps_of((0, 10), (2, 4), (13, 15)) == [Gap(start=10, dur=3, before=0, after=2)]
+    assert gaps_of((0, 10), (2, 4), (13, 15)) == [(10, 13, 0, 2)]
 
 
 def test_an_activity_without_duration_still_bounds_the_gaps_around_it():
     #           0    5    10
     # kernels   |    |    [A]
-    assert gaps_of((0, 0), (5, 5), (10, 12)) == [Gap(0, 5, 0, 1), Gap(5, 5, 1, 2)]
+    assert gaps_of((0, 0), (5, 5), (10, 12)) == [(0, 5, 0, 1), (5, 10, 1, 2)]
 
 
 def test_a_device_on_which_nothing_has_a_duration_idles_all_the_time():
-    assert gaps_of((0, 0), (8, 8)) == [Gap(start=0, dur=8, before=0, after=1)]
+    assert gaps_of((0, 0), (8, 8)) == [(0, 8, 0, 1)]
 
 
 def test_one_activity_and_none_have_no_gaps():
@@ -58,8 +61,8 @@ def test_gaps_add_up_to_the_nanoseconds_of_the_span_that_no_activity_covers(pair
 
     gaps = gaps_of(*intervals)
 
-    assert sum(gap.dur for gap in gaps) == len(idle)
-    for gap in gaps:
-        assert set(range(gap.start, gap.start + gap.dur)) <= idle
-        assert intervals[gap.before][1] == gap.start
-        assert intervals[gap.after][0] == gap.start + gap.dur
+    assert sum(high - low for low, high, _, _ in gaps) == len(idle)
+    for low, high, before, after in gaps:
+        assert set(range(low, high)) <= idle
+        assert intervals[before][1] == low
+        assert intervals[after][0] == high

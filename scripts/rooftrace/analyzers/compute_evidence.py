@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rooftrace import platforms
 from rooftrace.analyzers.gemm_shapes import gemm_evidence
 from rooftrace.analyzers.op_shapes import attention_evidence, lookup_evidence
-from rooftrace.calltree import Link
+from rooftrace.calltree import Link, module_class
 from rooftrace.roofline import Rating, Unrated
 from rooftrace.units import NS_PER_S, ns_to_ms, pct
 
@@ -148,8 +148,7 @@ def _module_class(workload: Workload, group: OpGroup) -> str:
     if not named:
         return ""
     heaviest = max(sorted(named), key=lambda path: named[path])
-    name, _, number = paths[heaviest][-1].rpartition("_")
-    return name if name and number.isdigit() else paths[heaviest][-1]
+    return module_class(paths[heaviest][-1])
 
 
 def _is_in_attention(workload: Workload, group: OpGroup) -> bool:

@@ -31,7 +31,6 @@ from rooftrace.causes import HOST_CAUSES, REASON_NAMES, Cause
 from rooftrace.causes.quiet import longest_quiet
 from rooftrace.causes.spans import Windows
 from rooftrace.contracts.evidence import FindingEvidence
-from rooftrace.ledger import Gap, find_gaps
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit
 from rooftrace.units import NS_PER_MS, ns_to_ms, pct
@@ -256,16 +255,3 @@ def _finding(
     device = evidence["device"]
     most = next(ledger.idle_ns for ledger in workload.ledgers if ledger.device == device)
     return Draft(finding=finding, edit=edit, most_ns=most)
-
-
-def device_gaps(workload: Workload, device: int) -> tuple[NDArray[np.int64], list[Gap]]:
-    """Indices of a device's activities, by start, and the gaps between them."""
-    members = np.flatnonzero(workload.activities.device == device)
-    return members, find_gaps(workload.activities.start[members], workload.activities.end[members])
-
-
-def launching_op(workload: Workload, activity: int) -> str | None:
-    """Name of the innermost op that was open when an activity was launched."""
-    launch = int(workload.activities.launch[activity])
-    op = int(workload.context.op[launch]) if launch >= 0 else -1
-    return workload.trace.names[workload.tree.name[op]] if op >= 0 else None

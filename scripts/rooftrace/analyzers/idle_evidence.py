@@ -14,7 +14,7 @@ from rooftrace.analyzers.idle_places import (
     is_generated,
 )
 from rooftrace.analyzers.idle_syncs import NO_OP, heaviest, name_of
-from rooftrace.calltree import Link, Work
+from rooftrace.calltree import Link, Work, module_class
 from rooftrace.causes import CAUSE_NAMES, HOST_CAUSES, Cause, warm_up
 from rooftrace.causes.queues import launch_delays, queue_depths
 from rooftrace.trace import Kind
@@ -193,7 +193,7 @@ def _python_module(workload: Workload, launch: NDArray[np.int64], uncovered: NDA
     if not (module > 0).any():
         return ""
     path = workload.context.module_paths[heaviest(module[module > 0], uncovered[module > 0])]
-    return path[-1].rpartition("_")[0] or path[-1]
+    return module_class(path[-1])
 
 
 def _launch_distances(workload: Workload, launch: NDArray[np.int64]) -> NDArray[np.int64]:

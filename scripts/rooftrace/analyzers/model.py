@@ -21,8 +21,7 @@ import numpy as np
 
 from rooftrace.analyzers import model_shapes as shapes
 from rooftrace.analyzers.known_models import Sizes, guess
-from rooftrace.analyzers.model_shapes import class_of
-from rooftrace.calltree import Work
+from rooftrace.calltree import Work, module_class
 from rooftrace.contracts.fencing import one_line
 from rooftrace.roofline import Rating
 from rooftrace.trace import Kind
@@ -120,7 +119,7 @@ def _networks(workload: Workload) -> list[_Network]:
         if name:
             paths[name].add(path)
             time[name] += module_ns[number]
-            below[name] |= {class_of(part) for part in path} - {name}
+            below[name] |= {module_class(part) for part in path} - {name}
     outer = [name for name in paths if not any(name in below[other] for other in paths if other != name)]
     networks = [_Network(name=one_line(name, _NAME), paths=frozenset(paths[name]), ns=time[name]) for name in outer]
     return sorted(networks, key=lambda network: (-network.ns, -len(network.paths), network.name))
@@ -129,7 +128,7 @@ def _networks(workload: Workload) -> list[_Network]:
 def _model_name(path: Path) -> str | None:
     """Class of the first module of a path that is neither wrapper nor container; None if it is a mere block."""
     for part in path:
-        name = class_of(part)
+        name = module_class(part)
         if not _holds_only(name):
             return None if _BLOCKS.match(name) else name
     return None
@@ -140,7 +139,7 @@ def _stack(paths: Iterable[Path]) -> _Stack | None:
     holders = {path[:end] for path in paths for end in range(1, len(path))}
     stacks: defaultdict[tuple[str, Path], set[Path]] = defaultdict(set)
     for path in holders:
-        name, above = class_of(path[-1]), tuple(part for part in path[:-1] if not _holds_only(class_of(part)))
+        name, above = module_class(path[-1]), tuple(part for part in path[:-1] if not _holds_only(module_class(part)))
         if above and not _holds_only(name) and not _BLOCKS.match(name):
             stacks[(name, above)].add(path)
     repeated = [key for key, members in stacks.items() if len(members) > 1]
@@ -192,7 +191,7 @@ def _batch(
     """Batch and positions: of a norm outside the layers, of the indices of words, of fused attention."""
 
     def is_outside(path: Path) -> bool:
-        return stack is None or all(class_of(part) != stack.layer_class for part in path)
+        return stack is None or all(module_class(part) != stack.layer_class for part in path)
 
     norm, attention = shapes.norm_input(calls, is_outside), shapes.attention_shape(calls)
     if norm:
@@ -248,7 +247,7 @@ def _optimizer(workload: Workload) -> str | None:
 
 
 def _wrapper(workload: Workload) -> str | None:
-    first = {class_of(path[0]) for path in workload.context.module_paths if path}
+    first = {module_class(path[0]) for path in workload.context.module_paths if path}
     return next((one_line(name, _NAME) for name in sorted(first) if _WRAPPERS.search(name)), None)
 
 
@@ -266,7 +265,7 @@ def _component(network: _Network, calls: Sequence[Call], total_ns: int) -> dict[
 
 def _classes(workload: Workload) -> list[dict[str, Any]]:
     instances = {path[-1] for path in workload.context.module_paths if path}
-    counts = Counter(class_of(name) for name in instances)
+    counts = Counter(module_class(name) for name in instances)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CLASSES]
     return [{"name": one_line(name, _NAME) or "unnamed", "instances_count": count} for name, count in ordered]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.calltree import module_class
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.trace import Kind
 
@@ -38,7 +39,6 @@ _LEAST_VOCABULARY = 5_000
 _LEAST_HEAD = 20_000
 _MOST_EXPERTS = 1_024
 _ROUTER = re.compile(r"gate$|router", re.IGNORECASE)
-_INSTANCE = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,6 @@ class Call:
     shapes: tuple[Shape, ...]
     scalar: int | None  # k of a topk
     count: int
-
-
-def class_of(module: str) -> str:
-    """Class of a module, without the number of its instance."""
-    return _INSTANCE.sub("", module)
 
 
 def telling_calls(workload: Workload) -> list[Call]:
@@ -142,7 +137,7 @@ def heads(calls: Sequence[Call], hidden: int | None) -> tuple[int, int] | None:
 
 def _is_scores(call: Call) -> bool:
     """Whether it is queries times keys: under an attention module, the inner size below or at that of the result."""
-    if not call.path or "attention" not in class_of(call.path[-1]).lower() or len(call.shapes) < 2:
+    if not call.path or "attention" not in module_class(call.path[-1]).lower() or len(call.shapes) < 2:
         return False
     first, second = call.shapes[:2]
     return (
@@ -184,7 +179,7 @@ def experts(calls: Sequence[Call], found: list[tuple[Call, Shape, int, int]]) ->
 
 
 def _is_router(path: Path) -> bool:
-    return any(_ROUTER.search(class_of(name)) for name in path[-2:])
+    return any(_ROUTER.search(module_class(name)) for name in path[-2:])
 
 
 def first_image(calls: Sequence[Call]) -> tuple[Shape, Shape] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rooftrace.calltree.activities import LINK_NAMES, Activities, Link, Work, collect_activities
 from rooftrace.calltree.groups import OpGroup, group_ops, kernel_totals, part_of
-from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_frame
+from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_frame, module_class
 from rooftrace.calltree.quarantine import Quarantined, quarantine
 from rooftrace.calltree.steps import Steps, find_steps, is_step_name
 from rooftrace.calltree.tree import CallTree, build_tree, check_tree
@@ -31,6 +31,7 @@ __all__ = [
     "is_step_name",
     "is_user_frame",
     "kernel_totals",
+    "module_class",
     "part_of",
     "quarantine",
 ]

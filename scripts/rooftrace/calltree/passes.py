@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PHASES = ("forward", "backward", "optimizer", "communication", "data")
 _MODULE = "nn.Module: "
+_INSTANCE = re.compile(r"(?<=.)_[0-9]+$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::")
 _OPTIMIZER = re.compile(r"^Optimizer\.(?:step|zero_grad)#|^optimizer_step|\boptim\b.*: step$")
 _DATA = re.compile(r"DataLoader|^enumerate\(|dataloader|data_loading")
@@ -89,6 +90,11 @@ def build_context(trace: Trace, tree: CallTree) -> Context:
 
 def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda name: pattern.search(name) is not None
+
+
+def module_class(name: str) -> str:
+    """The class of a module as the profiler numbers its instances: ``Linear`` of ``Linear_37``."""
+    return _INSTANCE.sub("", name)
 
 
 def is_user_frame(name: str) -> bool:

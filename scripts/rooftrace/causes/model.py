@@ -102,11 +102,6 @@ class IdleCauses:
         """Length of each gap, ns."""
         return self.end - self.start
 
-    @property
-    def queued_ns(self) -> NDArray[np.int64]:
-        """Of each gap, the time in which the next activity was queued already."""
-        return np.where(self.ready < self.end, self.end - np.maximum(self.start, self.ready), 0)
-
     def of_device(self, device: int) -> NDArray[np.int64]:
         """Indices of a device's gaps, by start."""
         return np.flatnonzero(self.device == device)

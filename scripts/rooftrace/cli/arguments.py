@@ -83,4 +83,9 @@ MODELS = Argument(
 )
 STEPS = Argument(flags=("--steps",), help="steps to analyse: `3`, `2-5` (from 0) or a name", metavar="STEPS")
 SOURCE = Argument(flags=("source",), help="a trace file, or the folder of a run", metavar="TRACE_OR_RUN")
+TRACE = Argument(flags=("trace",), help="the trace file", metavar="TRACE")
+TRACE_ONLY = Argument(flags=("source",), help="a trace file", metavar="TRACE")
+FOLDER = Argument(flags=("folder",), help="the folder of a run", metavar="RUN")
+OUTPUT = Argument(flags=("-o", "--output"), help="run folder (default ./rooftrace-runs/<trace name>)", metavar="RUN")
+QUIET = Argument(flags=("-q", "--quiet"), help="no progress on stderr", action="store_true")
 EXAMPLE = "examples/transformer_training_h100.json.gz"

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from rooftrace.cli.arguments import EXAMPLE, MODELS, PLATFORM, PLATFORM_FILE, STEPS, Argument, Command, count, percent
+from rooftrace.cli.arguments import (
+    EXAMPLE,
+    FOLDER,
+    MODELS,
+    OUTPUT,
+    PLATFORM,
+    PLATFORM_FILE,
+    QUIET,
+    STEPS,
+    TRACE,
+    Argument,
+    Command,
+    count,
+    percent,
+)
 
 RUN_COMMANDS: tuple[Command, ...] = (
     Command(
@@ -12,18 +26,14 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="RUN/analysis.md, RUN/report.json and the evidence; prints the path of analysis.md",
         example=f"analyze {EXAMPLE} -o RUN",
         arguments=(
-            Argument(flags=("trace",), help="the trace file", metavar="TRACE"),
-            Argument(
-                flags=("-o", "--output"),
-                help="run folder (default ./rooftrace-runs/<trace name>)",
-                metavar="RUN",
-            ),
+            TRACE,
+            OUTPUT,
             PLATFORM,
             PLATFORM_FILE,
             MODELS,
             STEPS,
             Argument(flags=("--json",), help="print report.json instead of the path", action="store_true"),
-            Argument(flags=("-q", "--quiet"), help="no progress on stderr", action="store_true"),
+            QUIET,
         ),
     ),
     Command(
@@ -33,18 +43,14 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="RUN with evidence, report, tasks and state; prints the path of RUN",
         example=f"prepare {EXAMPLE} -o RUN",
         arguments=(
-            Argument(flags=("trace",), help="the trace file", metavar="TRACE"),
-            Argument(
-                flags=("-o", "--output"),
-                help="run folder (default ./rooftrace-runs/<trace name>)",
-                metavar="RUN",
-            ),
+            TRACE,
+            OUTPUT,
             PLATFORM,
             PLATFORM_FILE,
             MODELS,
             STEPS,
             Argument(flags=("--json",), help="print folder, tasks and next command as JSON", action="store_true"),
-            Argument(flags=("-q", "--quiet"), help="no progress on stderr", action="store_true"),
+            QUIET,
         ),
     ),
     Command(
@@ -54,7 +60,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="which tasks are handed out into RUN/state.json; prints briefs to follow or the command to run",
         example="next RUN",
         arguments=(
-            Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
+            FOLDER,
             Argument(
                 flags=("--resume",),
                 help="whoever had tasks is gone: those not back come first",
@@ -70,7 +76,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="RUN/prose/ANALYZER.json and RUN/state.json; one line a problem, exit code 1 if there is any",
         example="submit RUN gemm",
         arguments=(
-            Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
+            FOLDER,
             Argument(flags=("analyzer",), help="whose prose it is, as in the brief", metavar="ANALYZER"),
             Argument(flags=("file",), help="file with the prose instead of stdin", metavar="FILE", optional=True),
             Argument(flags=("--writer",), help="who wrote it, for the state", metavar="NAME"),
@@ -84,7 +90,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="RUN/analysis.md, RUN/report.json, findings and plots; prints the path of analysis.md",
         example="report RUN",
         arguments=(
-            Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
+            FOLDER,
             Argument(flags=("--json",), help="print path and problems as JSON", action="store_true"),
         ),
     ),
@@ -129,7 +135,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
             Argument(flags=("--junit",), help="write the limits as JUnit XML", metavar="FILE.xml"),
             Argument(flags=("--github",), help="print the limits as GitHub annotations", action="store_true"),
             Argument(flags=("--json",), help="print compare.json instead of the path", action="store_true"),
-            Argument(flags=("-q", "--quiet"), help="no progress on stderr", action="store_true"),
+            QUIET,
         ),
     ),
     Command(
@@ -139,7 +145,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="nothing; one line a problem, exit code 1 if there is any",
         example="check RUN",
         arguments=(
-            Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
+            FOLDER,
             Argument(flags=("file",), help="check only this file of it", metavar="FILE", optional=True),
             Argument(flags=("--json",), help="print the problems as JSON", action="store_true"),
         ),
@@ -151,7 +157,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="the script, which runs with torch alone, to the file given or to stdout",
         example="repro RUN gemm.F1",
         arguments=(
-            Argument(flags=("folder",), help="the folder of a run", metavar="RUN"),
+            FOLDER,
             Argument(flags=("finding",), help="id of a fusion or compute finding", metavar="FINDING"),
             Argument(flags=("-o", "--output"), help="where to write it; printed without", metavar="FILE.py"),
             Argument(flags=("--json",), help="print what the script holds as JSON", action="store_true"),
@@ -164,7 +170,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         writes="the chosen part as a new trace, compressed if its name ends in .gz; prints its path",
         example=f"cut {EXAMPLE} --steps 1 -o RUN",
         arguments=(
-            Argument(flags=("trace",), help="the trace file", metavar="TRACE"),
+            TRACE,
             Argument(flags=("-o", "--output"), help="the smaller trace; it must not exist yet", metavar="OUT"),
             STEPS,
             Argument(

@@ -11,6 +11,7 @@ from rooftrace.cli.arguments import (
     PLATFORM_FILE,
     SOURCE,
     STEPS,
+    TRACE_ONLY,
     Argument,
     Command,
     count,
@@ -25,7 +26,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
         writes="nothing",
         example=f"tree {EXAMPLE} --limit 12",
         arguments=(
-            Argument(flags=("source",), help="a trace file", metavar="TRACE"),
+            TRACE_ONLY,
             Argument(flags=("--depth",), help="levels to print (default 6)", metavar="N", type=count, default=6),
             Argument(flags=("--python",), help="include Python frames and modules", action="store_true"),
             STEPS,
@@ -56,7 +57,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
         writes="nothing",
         example=f"idle {EXAMPLE}",
         arguments=(
-            Argument(flags=("source",), help="a trace file", metavar="TRACE"),
+            TRACE_ONLY,
             MODELS,
             STEPS,
             LIMIT,
@@ -70,7 +71,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
         writes="nothing",
         example=f"fusion {EXAMPLE} --limit 5",
         arguments=(
-            Argument(flags=("source",), help="a trace file", metavar="TRACE"),
+            TRACE_ONLY,
             PLATFORM,
             PLATFORM_FILE,
             MODELS,
@@ -86,7 +87,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
         writes="nothing",
         example=f"replay {EXAMPLE} --scale gemm=0.5 --without sync",
         arguments=(
-            Argument(flags=("source",), help="a trace file", metavar="TRACE"),
+            TRACE_ONLY,
             Argument(
                 flags=("--scale",),
                 help="kernels of a category at this factor of their time (repeatable)",

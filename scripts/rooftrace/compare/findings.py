@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.calltree import module_class
 from rooftrace.causes import HOST_CAUSES, Cause
 from rooftrace.compare.edits import Fix, fix_of
-from rooftrace.compare.names import class_of
 from rooftrace.compare.noise import is_beyond_noise
 from rooftrace.contracts.base import Score
 from rooftrace.replay.edits import Edit
@@ -175,7 +175,7 @@ def _place(row: Row, cause: str) -> str:
     """The module that has no counterpart; else the op, or the category of kernels without one."""
     leaf = row.target.leaf or row.base.leaf
     if row.scope:
-        return class_of(row.scope[-1])
+        return module_class(row.scope[-1])
     if cause in ("only_in_base", "only_in_target") and leaf is not None and leaf.op is None:
         return f"{leaf.category} kernels"
     return row.label

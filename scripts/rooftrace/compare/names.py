@@ -15,7 +15,6 @@ from rooftrace.errors import InternalError
 from rooftrace.pack import KNOWLEDGE
 
 _PREFIX = re.compile(r"^(?:autograd::engine::evaluate_function: |torch::autograd::|[A-Za-z0-9_]+::)")
-_INSTANCE = re.compile(r"_\d+$")
 
 
 class EquivalenceRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,8 +76,3 @@ def same_op(name: str) -> str:
 def same_kernel(short: str, category: str) -> str:
     """The word for what a kernel does, whoever wrote it: that of the table, else its category."""
     return _tables()[1].find(short) or category
-
-
-def class_of(module: str) -> str:
-    """The class of a module as the profiler numbers its instances: ``Linear`` of ``Linear_37``."""
-    return _INSTANCE.sub("", module)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rooftrace.calltree import module_class
 from rooftrace.compare.leaves import Leaf
-from rooftrace.compare.names import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,7 +83,7 @@ class Labels:
 
     def of_node(self, node: Node) -> tuple[int, ...]:
         """The four labels of a module."""
-        name = class_of(node.name)
+        name = module_class(node.name)
         return (
             self.of("module", name, node.content[0]),
             self.of("class and content", name, node.content[1]),

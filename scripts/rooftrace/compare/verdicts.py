@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from rooftrace.causes import CAUSE_NAMES
+from rooftrace.contracts.compare import RowCause
 from rooftrace.opmodels import Cost
 
 if TYPE_CHECKING:
@@ -30,23 +31,7 @@ _UNIFORM_SHARE, _UNIFORM_BAND, _LEAST_SLOWDOWN = 0.7, 0.02, 0.02
 _LEAST_KERNELS, _LEAST_CATEGORIES = 4, 2
 _MOVES = ("memory", "copy")
 _MOVING_KINDS = {"memory", "move"}
-# The closed list; idle time has its own causes.
-CAUSES = (
-    "unchanged",
-    "slower_kernel",
-    "different_kernel",
-    "more_launches",
-    "fewer_launches",
-    "precision",
-    "layout_or_copy",
-    "shape",
-    "lost_overlap",
-    "clock_or_power",
-    "different_work",
-    "only_in_base",
-    "only_in_target",
-    *CAUSE_NAMES,
-)
+CAUSES: tuple[str, ...] = get_args(RowCause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

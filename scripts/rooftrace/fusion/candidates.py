@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.calltree import is_step_name
+from rooftrace.calltree import is_step_name, module_class
 from rooftrace.fusion.estimate import Estimate, estimate_chain, estimate_epilogue, estimate_loop
 from rooftrace.fusion.flow import components, trace_flow
 from rooftrace.fusion.owners import optimizer_in
@@ -321,5 +321,4 @@ def class_of(name: str) -> str:
     """A module's class, an op or an annotation, without the number of the instance or step."""
     if is_step_name(name):
         return "step"
-    head, _, number = name.partition("#")[0].rpartition("_")
-    return head if head and number.isdigit() else name.partition("#")[0] or name
+    return module_class(name.partition("#")[0]) or name

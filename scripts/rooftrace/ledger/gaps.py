@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.intervals import farthest
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A gap and the indices (in the given arrays) of the activities around it."""
-
-    start: int
-    dur: int
-    before: int
-    after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +28,7 @@ def gap_columns(start: NDArray[np.int64], end: NDArray[np.int64]) -> GapColumns:
 
     An activity without duration bounds gaps like any other, so that the gaps add up to the span's idle time.
     """
-    reach = np.maximum.accumulate(end)
-    last_to_end = np.maximum.accumulate(np.where(end == reach, np.arange(end.size), 0))
+    last_to_end = farthest(end)
+    reach = end[last_to_end]
     before = np.flatnonzero(start[1:] > reach[:-1])
     return GapColumns(start=reach[before], end=start[before + 1], before=last_to_end[before], after=before + 1)
-
-
-def find_gaps(start: NDArray[np.int64], end: NDArray[np.int64]) -> list[Gap]:
-    """The same, one record a gap."""
-    gaps = gap_columns(start, end)
-    columns = (gaps.start, gaps.end - gaps.start, gaps.before, gaps.after)
-    return [Gap(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

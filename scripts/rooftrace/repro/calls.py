@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooftrace.contracts.chains import Chain, ChainArgument, ChainStep, ChainTensor
+    from rooftrace.contracts.chains import Chain, ChainStep, ChainTensor
 
 _OP: Final = re.compile(r"aten::(_{0,2}[a-z][a-z_0-9]*)")
 _DTYPE: Final = re.compile(r"[a-z][a-z_0-9]*")
@@ -88,11 +88,6 @@ def places(step: ChainStep, numbers: Sequence[str]) -> list[str]:
         else:
             result.append({"tensor": "T", "tensors": "L", "none": "None", "unrecorded": "U"}[argument.kind])
     return result
-
-
-def tensor_arguments(step: ChainStep) -> list[ChainArgument]:
-    """Arguments that are tensors or lists of them."""
-    return [argument for argument in step.arguments if argument.kind in ("tensor", "tensors")]
 
 
 # For each op the argument that indexes: (its position, position of what is indexed, axis or where it is recorded).

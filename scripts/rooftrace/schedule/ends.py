@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.calltree import Link
+from rooftrace.intervals import farthest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +31,7 @@ class DeviceEnds:
         end = activities.end
         by_launch = members[np.lexsort((members, launched[members]))]
         self._launches = launched[by_launch]
-        reach = np.maximum.accumulate(end[by_launch])
-        self._last = by_launch[np.maximum.accumulate(np.where(end[by_launch] == reach, np.arange(reach.size), 0))]
+        self._last = by_launch[farthest(end[by_launch])]
         self._by_end = members[np.lexsort((members, end[members]))]
         self._ends = end[self._by_end]
         self._earliest = [launched[self._by_end]]  # launch in every stretch of 1, 2, 4, 8 … activities by end

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.intervals import farthest
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -64,9 +66,7 @@ def build_queues(tree: CallTree, activities: Activities) -> Queues:
     taken = np.empty(queue.size, dtype=np.int64)
     for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         members = order[low:high]
-        ends = activities.end[members]
-        farthest = np.maximum.accumulate(ends)
-        reach[members[1:]] = members[np.maximum.accumulate(np.where(ends == farthest, np.arange(ends.size), 0))[:-1]]
+        reach[members[1:]] = members[farthest(activities.end[members])[:-1]]
         taken[low:high] = np.maximum.accumulate(launch_start[members])
     return Queues(
         queue=queue,

@@ -59,11 +59,6 @@ class Rows:
             )
         )
 
-    def add_flow(self, flow_id: int, lane: Lane, time: int, *, begins: bool) -> None:
-        """Half of an arrow from a launch to what it launched."""
-        phase = "s" if begins else "f"
-        self._put(ExactEvent(ph=phase, cat="ac2g", pid=lane[0], tid=lane[1], ts=microseconds(time), id=flow_id))
-
     def _put(self, event: ExactEvent) -> None:
         self._batch.append(event)
         if len(self._batch) >= _BATCH:
