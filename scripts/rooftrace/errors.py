@@ -82,5 +82,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, listed_by: str |
     longer = [known_name for known_name in names if name and known_name.startswith(name.lower())]
     nearest = longer[:1] or get_close_matches(name.lower(), names, n=1)
     start = f"Did you mean `{nearest[0]}`? " if nearest else ""
-    rest = f"Run `{listed_by}` for all" if listed_by else f"Known: {', '.join(names)}"
+    all_of_them = f"Known: {', '.join(names)}" if names else "None is known here"
+    rest = f"Run `{listed_by}` for all" if listed_by else all_of_them
     return UsageError(f"unknown {kind}: `{name}`", hint=f"{start}{rest}")
