@@ -5,7 +5,8 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from rooftrace.compare.names import class_of, same_kernel, same_op
+from rooftrace.calltree import module_class
+from rooftrace.compare.names import same_kernel, same_op
 from rooftrace.contracts.compare import EquivalentsFile
 from rooftrace.pack import KNOWLEDGE
 
@@ -67,5 +68,5 @@ def test_a_kernel_has_a_kind_that_no_vendor_owns(short, category, kind):
 
 
 def test_the_class_of_a_module_is_its_name_without_the_number():
-    assert class_of("BertLayer_11") == "BertLayer"
-    assert class_of("conv2d_bn") == "conv2d_bn"
+    assert module_class("BertLayer_11") == "BertLayer"
+    assert module_class("conv2d_bn") == "conv2d_bn"
