@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rooftrace.replay import run
+from rooftrace.replay import blocks, run
 from rooftrace.replay.edits import Edit, HostCut
+from rooftrace.replay.events import Step
+from rooftrace.replay.program import Recorded, compile_program
 from rooftrace.replay.run import Replay
-from rooftrace.replay.scenarios import compile_scenarios
+from rooftrace.replay.scenarios import Changes, Compiler
+from tests.replay.drawn import possible_run
+from tests.replay.stepwise import Stepwise
 from tests.schedule.scenes import STREAM_SYNC, Program, any_run, scene_of
 
 _SHARES = st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0))
@@ -55,6 +59,27 @@ def test_scenarios_together_give_what_each_gives_alone_in_any_order_and_in_any_n
         assert replay.spans(scenarios) == together
 
 
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_blocks_of_any_size_give_every_time_that_one_event_after_another_gives(data):
+    replay = scene_of(data.draw(st.one_of(any_run(), possible_run(streams=3, threads=3, most=25)))).replay()
+    if not replay.activities.row.size:
+        return
+    edits = data.draw(st.lists(any_edit(replay), max_size=3))
+    scenario = [(edit, data.draw(_SHARES)) for edit in edits]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_MOST_EVENTS", data.draw(st.sampled_from((1, 3, 2_048))))
+        patch.setattr(blocks, "_STRETCH", data.draw(st.sampled_from((1, 5, 8_192))))
+        timeline = Replay(replay.tree, replay.activities, replay.schedule).timeline(scenario)
+    expected = Stepwise(replay, scenario)
+
+    assert timeline.start.tolist() == [expected.starts[at] for at in range(timeline.start.size)]
+    assert timeline.end.tolist() == [expected.ends[at] for at in range(timeline.end.size)]
+    assert timeline.event.tolist() == expected.times
+    assert timeline.held.tolist() == expected.held
+    assert replay.spans([scenario]) == [expected.span]
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_timeline_has_the_span_that_its_scenario_has(data):
@@ -80,65 +105,75 @@ def one_thread() -> Replay:
     return scene_of(program).replay()
 
 
-def compiled(replay: Replay, *scenarios):
-    return compile_scenarios(scenarios, replay.activities, replay.schedule, replay.events)
+def compiled(replay: Replay, *scenarios) -> Changes:
+    """The changes of a whole run that is short enough for one stretch."""
+    recorded = Recorded(
+        events=replay.events,
+        activities=replay.activities,
+        schedule=replay.schedule,
+        constraints=replay.constraints,
+        usual_lag=0,
+    )
+    program = compile_program(recorded)
+    return Compiler(recorded, program, scenarios).stretch((0, program.threads.item.size), (0, program.queues.item.size))
 
 
 def test_what_two_edits_take_from_one_activity_adds_up_to_its_duration_at_most():
     replay = one_thread()
     first = Edit(activities=np.array([0]), saved_ns=np.array([5_000]))
     second = Edit(activities=np.array([0, 1]), saved_ns=np.array([12_000, 1_000]))
-    changes = compiled(replay, ((first, 1.0),), ((first, 1.0), (second, 0.5)), ((first, 1.0), (second, 1.0)))
+    scenarios = [((first, 1.0),), ((first, 1.0), (second, 0.5)), ((first, 1.0), (second, 1.0))]
+    changes = compiled(replay, *scenarios)
 
-    # a lasts 13 and b 4: 13 - 5; 13 - 5 - 6; 13 - 17, which is nothing
-    assert {item: row.tolist() for item, row in changes.durations.items()} == {
-        0: [8_000, 2_000, 0],
-        1: [4_000, 3_500, 3_000],
-    }
+    # a loses 5; 5 + 6; 5 + 12. b loses nothing; half of 1; 1
+    assert changes.saved[:2].tolist() == [[5_000, 11_000, 17_000], [0, 500, 1_000]]
+    # a lasts 13 and cannot lose 17: at the third closure it takes no time
+    lasts = [replay.timeline(scenario).end[0] - replay.timeline(scenario).start[0] for scenario in scenarios]
+    assert lasts == [8_000, 2_000, 0]
 
 
 def test_of_two_edits_that_unblock_a_call_the_larger_closure_counts():
     edit = Edit(unblocked=np.array([0]))
     changes = compiled(one_thread(), ((edit, 0.25), (edit, 0.75)), ())
 
-    assert changes.unblocked[0].tolist() == [0.75, 0.0]
+    assert [shares.tolist() for shares in changes.unblocked.values()] == [[0.75, 0.0]]
 
 
 def test_an_edit_without_a_part_changes_nothing_in_it():
     changes = compiled(one_thread(), ((Edit(), 1.0),))
 
-    assert (changes.durations, changes.removed, changes.unblocked, changes.cuts) == ({}, {}, {}, {})
-    assert changes.count == 1
+    assert (changes.saved, changes.removed, changes.cut, changes.worked) == (None, None, None, None)
+    assert changes.unblocked == {}
 
 
-def cut_before(replay: Replay, *cuts: HostCut) -> dict[str, int]:
+def cut_before(replay: Replay, *cuts: HostCut, closure: float = 1.0) -> dict[str, int]:
     """Host time gone before each event of the thread, by step and time in µs."""
-    changes = compiled(replay, ((Edit(host=cuts), 1.0),))
-    events = replay.events
-    return {
-        f"{run.Step(int(events.step[at])).name} {events.time[at] // 1_000}": int(row[0])
-        for at, row in changes.cuts.items()
-    }
+    changes = compiled(replay, ((Edit(host=cuts), closure),))
+    host = replay.events.step != int(Step.ACTIVITY)  # one thread: its events keep their order
+    events = zip(replay.events.step[host].tolist(), replay.events.time[host].tolist(), strict=True)
+    gone = [0] * int(host.sum()) if changes.cut is None else changes.cut[:, 0].tolist()
+    return {f"{Step(step).name} {time // 1_000}": ns for (step, time), ns in zip(events, gone, strict=True) if ns}
 
 
 def test_host_time_is_cut_before_the_event_that_ends_it_and_never_while_the_thread_waits():
     #    0        10   12       19 20
     #    a        b    [waits]     c      cut: all from 5 to 30
-    # 5 gone before b, 2 before the call, none in its wait, 1 before c
+    # 5 gone before b; 2 before the call and 5 of what it takes without anything to wait for; 1 before c
     replay = one_thread()
     lane = int(replay.events.lane.max())
     cut = HostCut(lane=lane, start=np.array([5_000]), end=np.array([30_000]))
 
-    assert cut_before(replay, cut) == {"LAUNCH 10": 5_000, "WAIT 19": 2_000, "LAUNCH 20": 1_000}
+    assert cut_before(replay, cut) == {"LAUNCH 10": 5_000, "WAIT 19": 2_000 + 5_000, "LAUNCH 20": 1_000}
+    # the call returns when a has ended, whatever is gone before: only c's launch is 1 earlier
+    assert replay.spans([((Edit(host=(cut,)), 1.0),)]) == [28_000 - 1_000]
 
 
 def test_a_share_of_a_cut_and_a_closure_multiply():
     replay = one_thread()
     lane = int(replay.events.lane.max())
     cut = HostCut(lane=lane, start=np.array([0]), end=np.array([10_000]), share=0.5)
-    changes = compiled(replay, ((Edit(host=(cut,)), 0.5),))
 
-    assert [row.tolist() for row in changes.cuts.values()] == [[2_500]]
+    assert cut_before(replay, cut, closure=0.5) == {"LAUNCH 10": 2_500}
 
 
 def test_a_cut_of_a_thread_without_launches_or_waits_is_no_change():
