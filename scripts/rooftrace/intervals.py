@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.sorted_unique import sorted_unique
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -64,13 +66,13 @@ def shared_time(
     """
     if not start.size:
         return {}
-    edges = np.unique(np.r_[start, end, bounds])
+    edges = sorted_unique(np.r_[start, end, bounds])
     lengths, running = np.diff(edges), _running(start, end, edges)
     stretch = np.searchsorted(bounds, edges[:-1], side="right") - 1
     inside = (stretch >= 0) & (stretch < bounds.size - 1) & (running > 0)
     width = int(running.max(initial=0)) + 1
     shares: dict[int, list[list[tuple[int, int]]]] = {}
-    for code in np.unique(group).tolist():
+    for code in sorted_unique(group).tolist():
         mine = group == code
         count = _running(start[mine], end[mine], edges)
         used = np.flatnonzero(inside & (count > 0))

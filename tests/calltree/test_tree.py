@@ -150,18 +150,30 @@ def test_python_frames_that_enclose_no_other_event_are_left_out_and_counted():
     assert tree.self_time().tolist() == [10_000, 2_000, 4_000]  # 16 - 6: time of left-out frames is their parent's
 
 
-def test_frames_are_left_out_rightly_when_one_event_lies_centuries_after_the_others():
+def test_frames_are_left_out_rightly_when_events_lie_decades_after_the_others():
     builder = TraceBuilder()
     for tid in range(1, 40):
         builder.python(f"keep {tid}", 0, 10, tid)
         builder.op(f"op {tid}", 2, 3, tid)
         builder.python(f"drop {tid}", 6, 3, tid)
-    builder.op("late", 4.0e15, 1, 40)
+    for number in range(9):  # fewer would be strays
+        builder.op("late", 4.0e15 + number, 1, 40)
     trace = builder.build()
     tree = build_tree(trace)
 
     kept = {trace.names[code].split()[0] for code in tree.name.tolist()}
     assert (kept, tree.empty_frames) == ({"keep", "op", "late"}, 39)
+
+
+def test_an_empty_frame_is_left_out_where_threads_times_nanoseconds_leave_64_bits():
+    """From the first event on, the last ends at 2^62 - 5001 ns: 2 * (2^62 - 5000) + 10,000 is 2^63, amid the frame."""
+    builder = TraceBuilder()
+    builder.op("first", 1, 1, tid=1)
+    builder.op("last", 4_611_686_018_427_381.0, 2.903, tid=1)
+    builder.op("other", 1, 1, tid=2)
+    builder.python("model.py(1): f", 1, 20, tid=3)
+
+    assert build_tree(builder.build()).empty_frames == 1
 
 
 def test_a_trace_without_host_events_has_an_empty_tree():

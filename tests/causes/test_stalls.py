@@ -24,7 +24,7 @@ def views(*, stalled=5000, count=10, op="aten::as_strided"):
 
 def stalls_of(run):
     workload = workload_of(run)
-    found = find_stalls(workload.trace, workload.tree, workload.context, workload.activities, workload.schedule)
+    found = find_stalls(workload.trace, workload.tree, workload.activities, workload.schedule, workload.causes)
     return [
         (workload.trace.names[workload.tree.name[node]], dur) for node, dur in zip(found.node, found.dur, strict=True)
     ]

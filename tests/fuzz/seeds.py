@@ -6,13 +6,18 @@ import gzip
 import json
 import sqlite3
 import tempfile
+import zipfile
 from contextlib import closing
 from functools import cache
 from pathlib import Path
 
-from tests.support.trace_builder import TraceBuilder, collective
+import zstandard
+
+from tests.support.trace_builder import TraceBuilder, collective, tar_of
 from tests.trace.formats import test_nsys_json, test_nsys_sqlite, test_rocprofv3, test_xla
 from tests.trace.formats.test_chrome import ROCTRACER
+from tests.trace.reading import document, kernel
+from tests.trace.test_limits import zip_by
 
 _MATRIX = [[64, 32], [32, 16]]
 
@@ -22,6 +27,11 @@ def seeds() -> dict[str, bytes]:
     """Content by name."""
     made = {name: build().json() for name, build in _BUILDERS.items()}
     made["compressed"] = gzip.compress(made["training"], mtime=0)
+    made["zstd"] = zstandard.ZstdCompressor().compress(made["gpu_alone"])
+    made["zip"] = zip_by(zipfile.ZIP_DEFLATED, {"a.json": made["graph_replay"], "b.json": made["gpu_alone"]})
+    made["tar"] = tar_of({"a.json.gz": gzip.compress(made["graph_replay"], mtime=0), "b.json": made["gpu_alone"]})
+    made["two_writers"] = made["training"][: len(made["training"]) // 2] + made["gpu_alone"]
+    made["without_zeros"] = _without_zeros()
     made["rocprofv3"] = test_rocprofv3.ONE
     made["nsys_json"] = test_nsys_json.LAYOUTS["names first"]
     made["nsys_sqlite"] = _sqlite()
@@ -113,7 +123,31 @@ def _host_alone() -> TraceBuilder:
     return trace
 
 
+def _clocks_apart() -> TraceBuilder:
+    """Steps whose GPU counts from another year, and a stray."""
+    trace = TraceBuilder()
+    trace.device()
+    for step in range(30):
+        at = step * 200
+        trace.annotation(f"ProfilerStep#{step}", ts=at, dur=190)
+        trace.op("aten::mm", ts=at + 5, dur=40, external_id=step + 1, dims=_MATRIX, types=["float", "float"])
+        launch = trace.launch(ts=at + 10, dur=4)
+        trace.kernel("sgemm", ts=at + 20 + 4e13, dur=50, correlation=launch, external_id=step + 1)
+        launch = trace.launch("cudaStreamSynchronize", ts=at + 100, dur=60)
+        trace.sync("Stream Sync", ts=at + 100 + 4e13, dur=60, correlation=launch, wait_stream=7)
+    trace.kernel("stray", ts=9e13, dur=1)
+    return trace
+
+
+def _without_zeros() -> bytes:
+    """Times as nightlies of March 2024 wrote them."""
+    times = [(f"{1000 + 10 * number}.{number}", "2.50") for number in range(30)]
+    content = document(*(kernel("k", ts, dur) for ts, dur in times))
+    return content.replace(b'"schemaVersion":1,', b'"schemaVersion":1,"displayTimeUnit":"ns",', 1)
+
+
 _BUILDERS = {
+    "clocks_apart": _clocks_apart,
     "training": _training,
     "graph_replay": _graph_replay,
     "gpu_alone": _gpu_alone,

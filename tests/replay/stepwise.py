@@ -97,7 +97,8 @@ class Stepwise:
     def activity(self, item: int) -> None:
         activities, schedule = self.replay.activities, self.replay.schedule
         queue = int(schedule.queue[item])
-        start = self.ready(item, queue)
+        bounds, waited = self.ready(item, queue)
+        start = max([*bounds, *waited], default=int(activities.start[item]))
         dur = int(activities.dur[item])
         for edit, closure in self.scenario:
             for member, saved in zip(edit.activities.tolist(), edit.saved_ns.tolist(), strict=True):
@@ -106,31 +107,32 @@ class Stepwise:
         end = start + max(dur, 0)
         before = self.reach.get(queue)
         if any(item in edit.removed.tolist() for edit, _ in self.scenario):
-            start = start if before is None else min(start, before)
+            start = start if before is None else min(start, max([before, *waited]))
             end = start
         self.starts[item], self.ends[item], self.last[queue] = start, end, start
         self.reach[queue] = end if before is None else max(before, end)
         self.firsts[queue] = min(self.firsts.get(queue, start), start)
 
-    def ready(self, item: int, queue: int) -> int:
-        """The latest of what holds an activity back."""
+    def ready(self, item: int, queue: int) -> tuple[list[int], list[int]]:
+        """What holds an activity back: its queue and its launch; other queues, for which its queue waits without it."""
         activities, schedule, events = self.replay.activities, self.replay.schedule, self.replay.events
         constraints = self.replay.constraints
+        bounds: list[int] = []
+        waited: list[int] = []
         if constraints.binding[item] == Binding.FIXED:
-            return int(activities.start[item])
-        bounds = []
+            return bounds, waited
         if queue in self.reach and constraints.gap[item] > NEVER:
             base = self.last[queue] if constraints.beside[item] else self.reach[queue]
             bounds.append(base + int(constraints.gap[item]))
         if events.launch_of[item] >= 0:
             bounds.append(self.launched[int(events.launch_of[item])] + int(constraints.latency[item]))
         if events.usable_dependency[item]:
-            bounds.append(self.ends[int(schedule.dependency[item])] + int(constraints.lag[item]))
+            waited.append(self.ends[int(schedule.dependency[item])] + int(constraints.lag[item]))
         for (member, other), usable in zip(schedule.joined.tolist(), events.usable_joined.tolist(), strict=True):
             if member == item and usable:
                 room = int(activities.start[item] - activities.end[other])
-                bounds.append(self.ends[other] + min(room, self.lag))
-        return max(bounds, default=int(activities.start[item]))
+                waited.append(self.ends[other] + min(room, self.lag))
+        return bounds, waited
 
     def gone(self, lane: int, low: int, high: int) -> int:
         """Host time gone between two instants; where cuts overlap the larger share counts."""

@@ -20,6 +20,7 @@ LAYERS = (
     ("trace", "platforms", "opmodels", "kernelnames", "patterns"),
     ("contracts",),
     ("units", "errors", "pack", "intervals"),
+    ("sorted_unique",),
     ("",),  # the package itself: its version
 )
 HEIGHT = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}

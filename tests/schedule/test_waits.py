@@ -183,7 +183,7 @@ def test_a_call_that_outlasts_its_copy_between_host_and_device_waited_for_it(dir
 @pytest.mark.parametrize(
     ("end_of_b", "ts", "dur", "waits"),
     [
-        (30, 4, 28, [("cudaFree", "DEVICE", "b")]),
+        (30, 4, 28, [("cudaMalloc", "DEVICE", "b")]),
         (40, 4, 28, []),
         (30, 29, 20, []),
         (30, 50, 20, []),
@@ -194,11 +194,29 @@ def test_an_allocator_call_waited_for_the_device_if_the_last_work_ended_in_it(en
     program = Program()
     program.launched("a", ts=0, start=5, dur=10, stream=8)
     program.launched("b", ts=1, start=6, dur=end_of_b - 6)
-    program.launch("cudaFree", ts=ts, dur=dur)
+    program.launch("cudaMalloc", ts=ts, dur=dur)
     scene = scene_of(program)
 
     assert scene.waits() == waits
     assert scene.schedule.waits.guessed.tolist() == [True] * len(waits)
+
+
+@pytest.mark.parametrize(
+    ("frees", "waits"),
+    [
+        ([(4, 28)], [("cudaFree", "DEVICE", "b")]),
+        ([(50, 20)], [("cudaFree", "DEVICE", "b")]),  # had the work ended later, it would have waited
+        ([(10, 5), (50, 20)], []),  # the first came back while b still ran: this one does not synchronise
+    ],
+    ids=["all work ended in it", "it began after all work", "another returned while work ran"],
+)
+def test_a_free_of_device_memory_waits_for_the_device_unless_one_returned_while_work_ran(frees, waits):
+    program = Program()
+    program.launched("b", ts=1, start=6, dur=24)
+    for ts, dur in frees:
+        program.launch("cudaFree", ts=ts, dur=dur)
+
+    assert scene_of(program).waits() == waits
 
 
 def test_of_nested_calls_the_inner_one_is_where_the_thread_stands():

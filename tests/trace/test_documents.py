@@ -71,6 +71,7 @@ def test_the_header_is_read_before_and_behind_the_events(folder: Folder) -> None
     assert folder.trace(content).header == {
         "schemaVersion": 1,
         "deviceProperties": [{"id": 0, "name": "H100"}, {"id": 1, "name": "H100"}],
+        "identities": {"user": ["someone"]},  # so that it can be redacted
         "distributedInfo": {"rank": 3, "world_size": 8},
         "baseTimeNanoseconds": 1_700_000_000_000_000_000,
         "displayTimeUnit": "ms",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import pickle
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -95,7 +96,7 @@ CONTENTS = {
     "damaged zip": (
         b"PK\x03\x04" + b"x" * 100,
         "`t` is a damaged zip archive",
-        "Unpack it with `zip -FF` and give the trace inside",
+        "Copy it again, or mend it with `zip -FF ARCHIVE --out MENDED` and give that",
     ),
     "encrypted zip": (encrypted_zip(), "`t` is an encrypted zip archive", "Unpack it and give the trace inside"),
     "zip without a trace": (
@@ -233,7 +234,8 @@ def test_a_named_pipe_is_refused_without_waiting(folder: Folder) -> None:
 
     assert_unreadable(
         error_of(folder.path / "pipe"),
-        f"error: `{folder.path / 'pipe'}` is not a regular file\n\nhint: Write the trace to a file and give its path",
+        f"error: `{folder.path / 'pipe'}` is a pipe, not a regular file\n\n"
+        "hint: Write the trace to a file and give its path",
     )
 
 
@@ -241,7 +243,31 @@ def test_a_named_pipe_is_refused_without_waiting(folder: Folder) -> None:
 def test_an_endless_device_is_refused(folder: Folder) -> None:
     assert_unreadable(
         error_of(Path("/dev/zero")),
-        "error: `/dev/zero` is not a regular file\n\nhint: Write the trace to a file and give its path",
+        "error: `/dev/zero` is a device, not a regular file\n\nhint: Write the trace to a file and give its path",
+    )
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="this system has no sockets in the file system")
+def test_a_socket_is_refused(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.path)  # the whole path may be longer than a socket's name
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s")
+
+        assert_unreadable(
+            error_of(Path("s")),
+            "error: `s` is a socket, not a regular file\n\nhint: Write the trace to a file and give its path",
+        )
+
+
+@pytest.mark.parametrize(
+    "address", ["https://example.com/trace.json.gz", "s3://bucket/trace.json", "file:///tmp/trace.json"]
+)
+def test_an_address_is_told_from_a_missing_file(address: str) -> None:
+    shown = address.replace(":///", "://")  # a path knows of one slash only
+
+    assert_unreadable(
+        error_of(Path(address)),
+        f"error: `{shown}` is an address, not a file\n\nhint: Download the trace and give the path of the file",
     )
 
 

@@ -318,4 +318,4 @@ def test_an_event_longer_than_a_hundred_days_counts_as_empty():
     trace = builder.build()
 
     assert trace.dur.tolist() == [0] * 5
-    assert trace.repaired.counts == {"event longer than a hundred days": 5}
+    assert trace.repaired.counts == {"event of impossible length": 5}

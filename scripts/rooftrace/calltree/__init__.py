@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rooftrace.calltree.activities import LINK_NAMES, Activities, Link, Work, collect_activities
 from rooftrace.calltree.groups import OpGroup, group_ops, kernel_totals, part_of
-from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_frame, module_class
+from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_frame
 from rooftrace.calltree.quarantine import Quarantined, quarantine
 from rooftrace.calltree.steps import Steps, find_steps, is_step_name
 from rooftrace.calltree.tree import CallTree, build_tree, check_tree
 from rooftrace.calltree.units import INFERRED
+from rooftrace.contracts.module_names import module_class
 
 __all__ = [
     "INFERRED",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rooftrace.kernelnames import KernelInfo, describe
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import GPU_KINDS, Kind
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Activities:
     link: NDArray[np.uint8]
     graph: NDArray[np.bool_]
     infos: dict[int, KernelInfo]
+    apart: bool = False  # host and GPU have clocks of their own: a launch owns its work, their distance means nothing
 
     def clip(self, index: int, end: int) -> None:
         """Let an activity count only up to ``end``."""
@@ -79,11 +81,18 @@ class Activities:
         """Whether a launch (or at least the op) is known."""
         return self.link <= int(Link.FLOW)
 
+    @property
+    def comparable(self) -> Activities:
+        """The activities with those launches whose times can be compared with theirs: none where clocks are apart."""
+        return replace(self, launch=np.full_like(self.launch, -1)) if self.apart else self
+
     def select(self, keep: NDArray[np.bool_]) -> Activities:
         """The activities for which ``keep`` holds."""
+        whole = ("infos", "apart")
         return Activities(
-            **{name: getattr(self, name)[keep] for name in self.__slots__ if name != "infos"},
+            **{name: getattr(self, name)[keep] for name in self.__slots__ if name not in whole},
             infos=self.infos,
+            apart=self.apart,
         )
 
 
@@ -93,14 +102,14 @@ def collect_activities(trace: Trace, tree: CallTree) -> Activities:
     device = _device_of(trace, rows)
     order = np.lexsort((rows, trace.start[rows], device))
     rows, device = rows[order], device[order]
-    infos = {code: describe(trace.names[code]) for code in np.unique(trace.name[rows]).tolist()}
+    infos = {code: describe(trace.names[code]) for code in sorted_unique(trace.name[rows]).tolist()}
     activities = Activities(
         row=rows,
         device=device,
         stream=_stream_of(trace, rows),
         name=trace.name[rows],
         start=trace.start[rows],
-        end=trace.end[rows],
+        end=trace.end_of(rows),
         dur=trace.dur[rows].copy(),
         raw_dur=trace.dur[rows],
         nbytes=trace.nbytes[rows],
@@ -109,6 +118,7 @@ def collect_activities(trace: Trace, tree: CallTree) -> Activities:
         link=np.full(rows.size, int(Link.LOST), dtype=np.uint8),
         graph=np.zeros(rows.size, dtype=bool),
         infos=infos,
+        apart=trace.clocks_apart_ns != 0,
     )
     _link_by_correlation(activities, trace, tree)
     _link_by_external_id(activities, trace, tree)
@@ -136,7 +146,7 @@ def _stream_of(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     stream: NDArray[np.int64] = trace.stream[rows].copy()
     absent = stream < 0
     lanes = trace.lane[rows[absent]]
-    number = {lane: _stream_of_lane(trace.lanes[lane][1], -2 - lane) for lane in np.unique(lanes).tolist()}
+    number = {lane: _stream_of_lane(trace.lanes[lane][1], -2 - lane) for lane in sorted_unique(lanes).tolist()}
     stream[absent] = [number[lane] for lane in lanes.tolist()]
     return stream
 
@@ -252,7 +262,7 @@ def _mark_graph_replay(activities: Activities, trace: Trace, tree: CallTree) -> 
     if not linked.size:
         return
     launches = activities.launch[linked]
-    names = {code: _GRAPH in trace.names[code].lower() for code in np.unique(tree.name[launches]).tolist()}
+    names = {code: _GRAPH in trace.names[code].lower() for code in sorted_unique(tree.name[launches]).tolist()}
     by_name = np.array([names[code] for code in tree.name[launches].tolist()], dtype=bool)
     kernels = linked[activities.work[linked] == int(Work.COMPUTE)]
     counts = np.bincount(activities.launch[kernels], minlength=tree.row.size)

@@ -15,6 +15,7 @@ from rooftrace.calltree.surroundings import record_op
 from rooftrace.calltree.units import Call, choose_units, cost_with_kernels
 from rooftrace.intervals import union
 from rooftrace.opmodels.embedding_tables import index_count, is_table_lookup, without_index_count
+from rooftrace.sorted_unique import distinct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rooftrace.opmodels import Cost, Op, Unmodelled
     from rooftrace.trace import Inputs, Trace
 
+# Below so many values a plain sum takes less time than sorting columns.
+_FEW = 32
 _FLOAT = re.compile(r"^-?\d+\.\d*(?:e[-+]?\d+)?$|^-?\d+e[-+]?\d+$|^-?(?:inf|nan)$")
 
 
@@ -106,33 +109,64 @@ def _group_instances(
     context: Context,
     activities: Activities,
     layout: tuple[NDArray[np.int64], NDArray[np.int64], Units],
-) -> dict[tuple[Any, ...], list[int]]:
-    """Instance numbers by group key, in order of appearance."""
+) -> dict[tuple[Any, ...], NDArray[np.int64]]:
+    """Instance numbers by group key."""
     members, firsts, chosen = layout
-    class_of = [_input_class(inputs) for inputs in trace.signatures]
-    pooled = {code for code, name in enumerate(trace.names) if is_table_lookup(name)}
-    bounds = np.r_[firsts, members.size].tolist()
-    codes, units = activities.name[members].tolist(), chosen.node[members][firsts].tolist()
-    calls = chosen.call[members][firsts].tolist()
-    links, graphs = activities.link[members][firsts].tolist(), activities.graph[members][firsts].tolist()
-    grouped: dict[tuple[Any, ...], list[int]] = {}
-    for number, node in enumerate(units):
-        kernels = codes[bounds[number] : bounds[number + 1]]
-        kernel_key = (kernels[0],) if len(kernels) == 1 else tuple(sorted(set(kernels)))
-        if node < 0:
-            link = links[number] if links[number] >= int(Link.CARRY_IN) else int(Link.CORRELATION)
-            key: tuple[Any, ...] = (-1, None, 0, kernel_key, link, graphs[number], -1)
-        else:
-            inputs = int(trace.inputs[tree.row[node]])
-            shape_class: Any = class_of[inputs] if inputs >= 0 else None
-            phase = int(context.phase[node])
-            name, call = int(tree.name[node]), calls[number]
-            if name in pooled:
-                shape_class = without_index_count(_op_of(trace, tree, node, chosen, call))
-                call = -1
-            key = (name, shape_class, phase, kernel_key, 0, graphs[number], call)
-        grouped.setdefault(key, []).append(number)
-    return grouped
+    example = members[firsts]
+    node, call = chosen.node[example], chosen.call[example]
+    known = node >= 0
+    name, phase = _at(tree.name, node, -1), _at(context.phase, node, 0)
+    shapes = _shape_classes(trace)[_at(trace.inputs, _at(tree.row, node, -1), -1)]
+    kernels = _kernel_sets(activities.name[members], firsts, len(trace.names))
+    link = activities.link[example].astype(np.int64)
+    link = np.where(known, 0, np.where(link >= int(Link.CARRY_IN), link, int(Link.CORRELATION)))
+    call = np.where(known, call, -1)
+    pooled = np.flatnonzero(np.isin(name, [code for code, text in enumerate(trace.names) if is_table_lookup(text)]))
+    shapes[pooled] = _without_index_counts(trace, tree, chosen, (node[pooled], call[pooled]))
+    call[pooled] = -1
+    columns = (name, shapes, phase, kernels, link, activities.graph[example], call)
+    first, number = distinct_rows(*columns)
+    order = np.argsort(number, kind="stable")
+    instances = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
+    keys = zip(*(column[first].tolist() for column in columns), strict=True)
+    return dict(zip(keys, instances, strict=True))
+
+
+def _at(column: NDArray[Any], places: NDArray[np.int64], default: int) -> NDArray[np.int64]:
+    """Entries of a column; `default` where there is no place."""
+    result = np.full(places.size, default, dtype=np.int64)
+    known = places >= 0
+    result[known] = column[places[known]]
+    return result
+
+
+def _shape_classes(trace: Trace) -> NDArray[np.int64]:
+    """Number of each signature among those that make different work; the last entry serves -1."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    classes = [numbers.setdefault(_input_class(inputs), len(numbers)) for inputs in trace.signatures]
+    return np.array([*classes, -1], dtype=np.int64)
+
+
+def _kernel_sets(codes: NDArray[np.int32], firsts: NDArray[np.int64], names: int) -> NDArray[np.int64]:
+    """Number of the set of kernel names of each instance: the name's own for a single one."""
+    result = codes[firsts].astype(np.int64)
+    sizes = np.diff(np.r_[firsts, codes.size])
+    numbers: dict[frozenset[int], int] = {}
+    for at in np.flatnonzero(sizes > 1).tolist():
+        kernels = frozenset(codes[firsts[at] : firsts[at] + sizes[at]].tolist())
+        if len(kernels) > 1:
+            result[at] = names + numbers.setdefault(kernels, len(numbers))
+    return result
+
+
+def _without_index_counts(
+    trace: Trace, tree: CallTree, chosen: Units, calls: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> list[int]:
+    """Number of the shapes of each table lookup, past those of all signatures: how many rows it reads is data."""
+    numbers: dict[Op, int] = {}
+    ops = (_op_of(trace, tree, node, chosen, call) for node, call in zip(*(c.tolist() for c in calls), strict=True))
+    past = len(trace.signatures)
+    return [past + numbers.setdefault(without_index_count(op), len(numbers)) for op in ops]
 
 
 def _input_class(inputs: Inputs) -> tuple[Any, ...]:
@@ -167,15 +201,14 @@ def _layout_of(shape: Any, stride: Any) -> str:
 
 def _make_group(
     key: tuple[Any, ...],
-    instances: list[int],
+    chosen: NDArray[np.int64],
     source: tuple[Trace, CallTree, Context, Activities, Units],
     layout: tuple[NDArray[np.int64], ...],
 ) -> OpGroup:
     trace, tree, context, activities, units = source
     members, unit, firsts, busy = layout
-    chosen = np.array(instances, dtype=np.int64)
     bounds = np.r_[firsts, members.size]
-    rows = np.concatenate([members[bounds[i] : bounds[i + 1]] for i in instances])
+    rows = members[_ranges(bounds[chosen], bounds[chosen + 1])]
     example = int(chosen[int(np.argmax(busy[chosen]))])
     if key[0] >= 0 and is_table_lookup(trace.names[key[0]]):
         example = _usual_lookup(trace, tree, units, (chosen, unit[firsts], units.call[members[firsts]]))
@@ -203,6 +236,12 @@ def _make_group(
         module_ns=module_ns,
         recompute_ns=recompute_ns,
     )
+
+
+def _ranges(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All numbers from each low up to its high."""
+    sizes = high - low
+    return np.repeat(low - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
 
 
 def _usual_lookup(
@@ -282,7 +321,12 @@ def _by_time(codes: NDArray[np.int32], dur: NDArray[np.int64]) -> tuple[int, ...
 
 
 def _sums(keys: NDArray[Any], values: NDArray[np.int64]) -> dict[int, int]:
-    """Sum of the values of each distinct key."""
+    """Sum of the values of each distinct key, in the order of the keys."""
+    if keys.size <= _FEW:  # most groups of a run with many shapes
+        few: dict[int, int] = {}
+        for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+            few[key] = few.get(key, 0) + value
+        return dict(sorted(few.items()))
     distinct, at = np.unique(keys, return_inverse=True)
     totals = np.zeros(distinct.size, dtype=np.int64)
     np.add.at(totals, at, values)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace import opmodels
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 PHASES = ("forward", "backward", "optimizer", "communication", "data")
 _MODULE = "nn.Module: "
-_INSTANCE = re.compile(r"(?<=.)_[0-9]+$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::")
 _OPTIMIZER = re.compile(r"^Optimizer\.(?:step|zero_grad)#|^optimizer_step|\boptim\b.*: step$")
 _DATA = re.compile(r"DataLoader|^enumerate\(|dataloader|data_loading")
@@ -92,11 +92,6 @@ def _matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda name: pattern.search(name) is not None
 
 
-def module_class(name: str) -> str:
-    """The class of a module as the profiler numbers its instances: ``Linear`` of ``Linear_37``."""
-    return _INSTANCE.sub("", name)
-
-
 def is_user_frame(name: str) -> bool:
     """Whether a Python frame lies outside the framework's and the interpreter's own folders."""
     return _FRAME.match(name) is not None and not _FRAMEWORK.match(name)
@@ -106,7 +101,7 @@ def _name_mask(trace: Trace, tree: CallTree, test: Callable[[str], bool], *kinds
     """Nodes of the given kinds whose name passes a test; each distinct name is tested once."""
     mask = np.isin(tree.kind, [int(kind) for kind in kinds])
     verdict = np.zeros(len(trace.names), dtype=bool)
-    codes = np.unique(tree.name[mask])
+    codes = sorted_unique(tree.name[mask])
     verdict[codes] = [test(trace.names[code]) for code in codes.tolist()]
     return mask & verdict[tree.name]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.calltree.activities import Link
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _window(tree: CallTree, activities: Activities) -> tuple[int, int]:
 def _annotated(trace: Trace, tree: CallTree) -> tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64]] | None:
     """Annotations of the first grammar that occurs, from the thread that has most of them."""
     nodes = np.flatnonzero((tree.kind == int(Kind.ANNOTATION)) | (tree.kind == int(Kind.CPU_OP)))
-    codes = np.unique(tree.name[nodes])
+    codes = sorted_unique(tree.name[nodes])
     for grammar in _GRAMMARS:
         matching = [code for code in codes.tolist() if grammar.match(trace.names[code])]
         if not matching:
@@ -97,7 +98,7 @@ def _annotated(trace: Trace, tree: CallTree) -> tuple[tuple[str, ...], NDArray[n
         lanes, counts = np.unique(tree.lane[found], return_counts=True)
         found = found[tree.lane[found] == lanes[np.argmax(counts)]]
         rows = tree.row[found]
-        start, end = trace.start[rows], trace.end[rows]
+        start, end = trace.start[rows], trace.end_of(rows)
         outer = np.r_[True, end[1:] > np.maximum.accumulate(end)[:-1]]  # neither nested nor written twice
         found, start, end = found[outer], start[outer], end[outer]
         return tuple(trace.names[code] for code in tree.name[found].tolist()), start, end

@@ -54,12 +54,20 @@ class Found:
     source: str
 
 
+# Calls in one another that carry one sequence number: an op and what it is made of, three or four in practice.
+_MOST_WITH_NUMBER = 64
+# Shapes of gradients by the shapes of operands.
+_Gradients = dict[tuple[tuple[int, ...], ...], set[tuple[int, ...]]]
+
+
 class Surroundings:
     """Calls of a trace by what connects them."""
 
     def __init__(self, trace: Trace, tree: CallTree, context: Context) -> None:
         self.trace, self.tree, self.context = trace, tree, context
         self._ops: dict[tuple[int, int], Op] = {}
+        self._enclosing: dict[int, int] = {}  # the node found round each that was passed; -1: none
+        self._known_gradients: dict[tuple[str, tuple[int, ...], int], _Gradients] = {}
 
     def name(self, node: int) -> str:
         """Name of a node."""
@@ -74,14 +82,21 @@ class Surroundings:
 
     def enclosing(self, node: int) -> tuple[Op, bool] | None:
         """The nearest call or annotation around this one that records tensors, and whether it is of one family."""
-        above = int(self.tree.parent[node])
-        while above >= 0:
-            if self.tree.kind[above] in (int(Kind.CPU_OP), int(Kind.ANNOTATION)):
-                outer = self.recorded(above)
-                if outer.tensors():
-                    return outer, _same_family(self.name(node), outer.name)
+        passed, above = [node], int(self.tree.parent[node])
+        while above >= 0 and passed[-1] not in self._enclosing and not self._has_tensors(above):
+            passed.append(above)
             above = int(self.tree.parent[above])
-        return None
+        found = self._enclosing.get(passed[-1], above)
+        self._enclosing.update(dict.fromkeys(passed, found))  # no node is passed twice
+        if found < 0:
+            return None
+        outer = self.recorded(found)
+        return outer, _same_family(self.name(node), outer.name)
+
+    def _has_tensors(self, node: int) -> bool:
+        """Whether this is a call or annotation that records tensors."""
+        called = self.tree.kind[node] in (int(Kind.CPU_OP), int(Kind.ANNOTATION))
+        return called and bool(self.recorded(node).tensors())
 
     def forward(self, node: int) -> tuple[Op, Tensor | None] | None:
         """The forward call of the backward call around this one, and the gradient that the latter is handed."""
@@ -145,7 +160,9 @@ class Surroundings:
     def _with_number(self, node: int) -> Iterator[int]:
         """The node and the calls around it that carry its sequence number."""
         number = self.trace.sequence[self.tree.row[node]]
-        while node >= 0 and self.trace.sequence[self.tree.row[node]] == number:
+        for _ in range(_MOST_WITH_NUMBER):
+            if node < 0 or self.trace.sequence[self.tree.row[node]] != number:
+                return
             yield node
             node = int(self.tree.parent[node])
 
@@ -186,11 +203,15 @@ class Surroundings:
                 return Tensor(shape=shape, dtype=op.tensor(0).dtype), f"the calls of `{name}` on the same operands"
         return None
 
-    def _gradients(
-        self, name: str, operands: tuple[int, ...], at: int
-    ) -> dict[tuple[tuple[int, ...], ...], set[tuple[int, ...]]]:
+    def _gradients(self, name: str, operands: tuple[int, ...], at: int) -> _Gradients:
         """Shapes of the gradient in calls of a backward op, by the shapes of its operands."""
-        found: dict[tuple[tuple[int, ...], ...], set[tuple[int, ...]]] = {}
+        key = (name, operands, at)
+        if key not in self._known_gradients:
+            self._known_gradients[key] = self._find_gradients(name, operands, at)
+        return self._known_gradients[key]
+
+    def _find_gradients(self, name: str, operands: tuple[int, ...], at: int) -> _Gradients:
+        found: _Gradients = {}
         for op in self._distinct.get(name, ()):
             shapes = tuple(tensor.shape for i in operands if (tensor := op.tensor_or_none(i)) is not None)
             grad = op.tensor_or_none(at)
@@ -283,9 +304,13 @@ def record_op(trace: Trace, name: int, signature: int) -> Op:
     """The call of a name code and an input signature; without arguments where none are recorded."""
     if signature < 0:
         return Op(name=trace.names[name], args=())
-    inputs = trace.signatures[signature]
-    recorded = (inputs.dims, inputs.types, inputs.strides, inputs.concrete)
-    return op_from_record(trace.names[name], *(part if isinstance(part, list) else None for part in recorded))
+    known: Op | None = trace.parsed.get(signature)
+    if known is None:
+        inputs = trace.signatures[signature]
+        recorded = (inputs.dims, inputs.types, inputs.strides, inputs.concrete)
+        parts = [part if isinstance(part, list) else None for part in recorded]
+        trace.parsed[signature] = known = op_from_record(trace.names[name], *parts)
+    return Op(name=trace.names[name], args=known.args)
 
 
 def _is_lookup_of(op: Op, grad: Tensor, lengths: frozenset[int]) -> bool:

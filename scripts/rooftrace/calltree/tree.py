@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import HOST_KINDS, Kind
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def build_tree(trace: Trace) -> CallTree:
     rows = trace.of_kind(*HOST_KINDS)
     empty = _is_empty_frame(trace, rows)
     rows = rows[~empty]
-    start, end, lane = trace.start[rows], trace.end[rows], trace.lane[rows]
+    start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows]
     order = np.lexsort((rows, -end, start, lane))
     rows, start, end, lane = rows[order], start[order], end[order], lane[order]
     parents, depths, ends, clamped = _nest(start.tolist(), end.tolist(), lane.tolist())
@@ -114,11 +115,14 @@ def build_tree(trace: Trace) -> CallTree:
 def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Python frames during which no other kind of event starts on their thread."""
     frames: NDArray[np.bool_] = trace.kind[rows] == int(Kind.PYTHON)
-    start, lane = trace.start[rows], trace.lane[rows].astype(np.int64)
-    length = int(trace.end[rows].max()) + 1 if rows.size else 1
+    start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows].astype(np.int64)
+    length = int(end.max()) + 1 if rows.size else 1
+    if length > np.iinfo(np.int64).max // (len(trace.lanes) + 1):  # a place in the order of all times does as well
+        times = sorted_unique(np.r_[start, end])
+        start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), times.size
     others = np.sort(lane[~frames] * length + start[~frames])
     first = np.searchsorted(others, lane * length + start)
-    last = np.searchsorted(others, lane * length + trace.end[rows])
+    last = np.searchsorted(others, lane * length + end)
     empty: NDArray[np.bool_] = frames & (first == last)
     return empty
 

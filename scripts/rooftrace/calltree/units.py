@@ -92,6 +92,7 @@ class _Chooser:
         self._verdict: dict[tuple[int, int], bool] = {}
         self._around = Surroundings(trace, tree, context)
         self._kernels: dict[int, frozenset[int]] = {}
+        self._launched: dict[int, frozenset[int]] = {}
         by_launch = np.argsort(activities.launch, kind="stable")
         self._launches = activities.launch[by_launch]
         self._launched_names = activities.name[by_launch]
@@ -125,7 +126,9 @@ class _Chooser:
     def _settle_one(self, part: NDArray[np.int64], node: NDArray[np.int64], call: NDArray[np.int64]) -> None:
         """Settle the activities of one call."""
         unit = int(node[part[0]])
-        below = [self._costed_below(int(launch), unit) for launch in self.activities.launch[part].tolist()]
+        known: dict[int, tuple[int, int]] = {}
+        ops = self.context.op[self.activities.launch[part]].tolist()
+        below = [self._costed_below(op, unit, known) for op in ops]
         if all(inner >= 0 for inner in below):
             node[part] = below
             return
@@ -137,16 +140,23 @@ class _Chooser:
             if inner >= 0:
                 node[at] = inner
 
-    def _costed_below(self, launch: int, unit: int) -> int:
-        """The outermost claiming op with a cost between a launch and its unit, else the innermost op with one."""
-        chosen = claiming = -1
-        at = int(self.context.op[launch])
-        while at > unit:
-            if self._is_costed(at):
-                chosen = at if chosen < 0 else chosen
-                claiming = at if claims_subtree(self._around.name(at)) else claiming
+    def _costed_below(self, op: int, unit: int, known: dict[int, tuple[int, int]]) -> int:
+        """The outermost claiming op with a cost from an op up to its unit, else the innermost op with one.
+
+        `known`: both for each op of the unit that was passed before, so that no op is passed twice.
+        """
+        passed, at = [], op
+        while at > unit and at not in known:
+            passed.append(at)
             above = int(self.tree.parent[at])
             at = int(self.context.op[above]) if above >= 0 else -1
+        claiming, chosen = known.get(at, (-1, -1))
+        for inner in reversed(passed):
+            if self._is_costed(inner):
+                chosen = inner
+                claims = claiming < 0 and claims_subtree(self._around.name(inner))
+                claiming = inner if claims else claiming
+            known[inner] = (claiming, chosen)
         return claiming if claiming >= 0 else chosen
 
     def _infer(self, node: int, part: NDArray[np.int64]) -> int:
@@ -168,13 +178,13 @@ class _Chooser:
         """Names of the kernels of a call and, where they may tell, of the ops between."""
         names = [self.activities.infos[code].name for code in sorted(set(self.activities.name[part].tolist()))]
         if has_spelled_scalar(self._around.name(node)):
-            inner: set[str] = set()
-            for launch in self.activities.launch[part].tolist():
-                at = int(self.context.op[launch])
-                while at > node:
-                    inner.add(self._around.name(at))
-                    at = int(self.tree.parent[at])
-            names += sorted(inner)
+            inner: set[int] = set()
+            for at in self.context.op[self.activities.launch[part]].tolist():
+                above = at
+                while above > node and above not in inner:
+                    inner.add(above)
+                    above = int(self.tree.parent[above])
+            names += sorted({self._around.name(at) for at in inner})
         return names
 
     def _candidates(self, node: int) -> Iterator[tuple[Op, tuple[str, ...]]]:
@@ -213,11 +223,13 @@ class _Chooser:
 
     def _launched_by(self, node: int) -> frozenset[int]:
         """Name codes of the kernels launched inside a node."""
-        last, tree = node + 1, self.tree
-        while last < tree.row.size and tree.lane[last] == tree.lane[node] and tree.start[last] < tree.end[node]:
-            last += 1
-        low, high = np.searchsorted(self._launches, (node, last))
-        return frozenset(self._launched_names[low:high].tolist())
+        if node not in self._launched:
+            tree = self.tree
+            lane_end = int(np.searchsorted(tree.lane, tree.lane[node], side="right"))
+            last = node + 1 + int(np.searchsorted(tree.start[node + 1 : lane_end], tree.end[node]))
+            low, high = np.searchsorted(self._launches, (node, last))
+            self._launched[node] = frozenset(self._launched_names[low:high].tolist())
+        return self._launched[node]
 
     def _refined(self, node: int, op: Op, names: Sequence[str]) -> Iterator[tuple[Op, tuple[str, ...]]]:
         """The call with more and more of what else is known of it."""

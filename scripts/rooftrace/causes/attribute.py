@@ -19,6 +19,7 @@ from rooftrace.causes.launches import find_gaps_and_launches
 from rooftrace.causes.model import HOST_CAUSES, Cause, IdleCauses, Reason
 from rooftrace.causes.spans import Windows, deepest_covering, innermost
 from rooftrace.causes.verdict import Verdict
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def attribute(trace: Trace, tree: CallTree, context: Context, activities: Activi
         blocked_ns=verdict.blocked_ns,
         covered_ns=verdict.covered_ns,
         pieces=verdict.pieces(),
+        special=tuple(scene.work.special.values()),
+        overheads=tuple(scene.work.overheads.values()),
         wait_gap=wait_gap,
         wait=wait,
     )
@@ -78,7 +81,8 @@ def _settle_unlinked(scene: Scene, verdict: Verdict) -> None:
     carried = np.flatnonzero(scene.activities.link[gaps.after] == int(Link.CARRY_IN))
     _settle(verdict, carried, Cause.BEFORE_WINDOW, Reason.NONE)
     unlinked = verdict.among(np.flatnonzero(gaps.launch < 0))
-    _settle(verdict, unlinked, Cause.UNKNOWN, Reason.NO_LAUNCH)
+    apart = Reason.CLOCKS_APART if scene.activities.apart else Reason.NO_LAUNCH
+    _settle(verdict, unlinked, Cause.UNKNOWN, apart)
     unclear = verdict.among(np.flatnonzero(gaps.called > gaps.end))
     _settle(verdict, unclear, Cause.UNKNOWN, Reason.CLOCK)
     verdict.row[unclear] = scene.tree.row[gaps.launch[unclear]]
@@ -107,7 +111,7 @@ def _settle_queued(scene: Scene, verdict: Verdict) -> None:
 def _doubt(scene: Scene, verdict: Verdict) -> None:
     """Take back long gaps for which nothing but the absence of ops speaks, on threads that recorded no op at all."""
     trace, gaps = scene.trace, scene.gaps
-    with_ops = np.unique(trace.lane[trace.of_kind(Kind.CPU_OP, Kind.PYTHON)])
+    with_ops = sorted_unique(trace.lane[trace.of_kind(Kind.CPU_OP, Kind.PYTHON)])
     silent = (verdict.cause == int(Cause.HOST_CODE)) & ~np.isin(gaps.lane, with_ops)
     silent &= gaps.dur >= DISPATCH_NS
     _settle(verdict, np.flatnonzero(silent), Cause.UNKNOWN, Reason.NO_OPS)
@@ -116,8 +120,8 @@ def _doubt(scene: Scene, verdict: Verdict) -> None:
 def _ops(scene: Scene, context: Context, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Node of the innermost op round each row of the trace; -1 for none."""
     tree = scene.tree
-    node_of_row = np.full(scene.trace.kind.size + 1, -1, dtype=np.int64)  # the last entry serves row -1
-    node_of_row[tree.row] = np.arange(tree.row.size)
+    node_of_row = np.full(scene.trace.kind.size + 1, -1, dtype=np.int32)  # the last entry serves row -1
+    node_of_row[tree.row] = np.arange(tree.row.size, dtype=np.int32)
     node = node_of_row[rows]
     return np.where(node >= 0, context.op[node] if tree.row.size else -1, -1)
 
@@ -130,7 +134,7 @@ def _frames(scene: Scene, verdict: Verdict) -> NDArray[np.int64]:
     """
     trace, gaps = scene.trace, scene.gaps
     rows = user_frames(trace)
-    frames = (trace.lane[rows].astype(np.int64), trace.start[rows], trace.end[rows])
+    frames = (trace.lane[rows].astype(np.int64), trace.start[rows], trace.end_of(rows))
     lane = thread_looked_at(trace, verdict.row, gaps.lane)
     hosts = np.isin(verdict.cause, [int(cause) for cause in HOST_CAUSES])
     at = innermost(*frames, (lane, verdict.at))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _slow(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Calls of `SLOW_NS` and more that last over twice as long as others of their name mostly do."""
     slow = np.zeros(trace.kind.size, dtype=bool)
     long = rows[trace.dur[rows] >= SLOW_NS]
-    for code in np.unique(trace.name[long]).tolist():
+    for code in sorted_unique(trace.name[long]).tolist():
         mine, alike = long[trace.name[long] == code], rows[trace.name[rows] == code]
         usual = int(np.sort(trace.dur[alike])[(alike.size - 1) // 2])
         slow[mine] = (trace.dur[mine] > 2 * usual) | (alike.size == 1)

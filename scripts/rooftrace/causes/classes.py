@@ -16,6 +16,7 @@ from rooftrace.causes.calls import find_slow_calls
 from rooftrace.causes.first_use import first_calls_that_set_up, first_use
 from rooftrace.causes.model import Cause
 from rooftrace.causes.spans import distinct, merged
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from rooftrace.calltree import Activities, CallTree, Context
     from rooftrace.causes.calls import SlowCalls
+    from rooftrace.causes.model import IdleCauses
     from rooftrace.causes.spans import Spans, Windows
     from rooftrace.trace import Trace
 
@@ -141,12 +143,12 @@ class HostWork:
 
 def classify(trace: Trace, tree: CallTree, context: Context, activities: Activities) -> HostWork:
     """The host events of a trace by what they are."""
-    lanes = np.unique(tree.lane[activities.launch[activities.launch >= 0]])
+    lanes = sorted_unique(tree.lane[activities.launch[activities.launch >= 0]])
     codes = _codes(trace)
     in_data = tree.row[context.phase == PHASES.index("data")]
     rows = {cause: np.flatnonzero(codes == int(cause)) for cause in SPECIAL}
     slow = find_slow_calls(trace, tree, activities)
-    first = first_use(trace, tree, np.intersect1d(rows[Cause.MEMORY_MANAGEMENT], trace.of_kind(*_CALLS)))
+    first = first_use(trace, tree, rows[Cause.MEMORY_MANAGEMENT][_is_call(trace, rows[Cause.MEMORY_MANAGEMENT])])
     setting_up = np.r_[np.flatnonzero(first), first_calls_that_set_up(trace, slow)]
     rows[Cause.MEMORY_MANAGEMENT] = rows[Cause.MEMORY_MANAGEMENT][~first[rows[Cause.MEMORY_MANAGEMENT]]]
     rows[Cause.COMPILATION] = np.union1d(rows[Cause.COMPILATION], setting_up)
@@ -167,20 +169,21 @@ def classify(trace: Trace, tree: CallTree, context: Context, activities: Activit
     )
 
 
-def special_time(
-    trace: Trace, tree: CallTree, context: Context, activities: Activities, windows: Windows
-) -> NDArray[np.int64]:
+def special_time(idle: IdleCauses, windows: Windows) -> NDArray[np.int64]:
     """Time of each window in which its thread, or the profiler or driver, did special work, ns."""
-    work = classify(trace, tree, context, activities)
-    told = [spans.covered(windows) for spans in work.special.values()]
-    told += [spans.covered(windows.on_all_lanes()) for spans in work.overheads.values()]
+    told = [spans.covered(windows) for spans in idle.special]
+    told += [spans.covered(windows.on_all_lanes()) for spans in idle.overheads]
     most: NDArray[np.int64] = np.stack(told).max(axis=0)
     return most
 
 
+def _is_call(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.isin(trace.kind[rows], [int(kind) for kind in _CALLS])
+
+
 def is_memory_call(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether each row is a call of the allocator."""
-    names = {code: _cause_of(trace.names[code], Kind.RUNTIME) for code in np.unique(trace.name[rows]).tolist()}
+    names = {code: _cause_of(trace.names[code], Kind.RUNTIME) for code in sorted_unique(trace.name[rows]).tolist()}
     memory = [code for code, cause in names.items() if cause == int(Cause.MEMORY_MANAGEMENT)]
     return np.isin(trace.name[rows], memory)
 
@@ -190,13 +193,13 @@ def all_lanes(spans: Spans) -> Spans:
     return merged(np.zeros_like(spans.lane), spans.start, spans.end, spans.row)
 
 
-def _codes(trace: Trace) -> NDArray[np.int64]:
+def _codes(trace: Trace) -> NDArray[np.int8]:
     """Cause of each row whose name tells one, else -1; each distinct name is looked at once a kind."""
-    found = np.full(trace.kind.size, -1, dtype=np.int64)
+    found = np.full(trace.kind.size, -1, dtype=np.int8)
     for kind in (*_CALLS, *_FRAMES, *_RANGES):
         rows = trace.of_kind(kind)
         names = distinct(trace.name[rows])
-        verdict = np.full(len(trace.names), -1, dtype=np.int64)
+        verdict = np.full(len(trace.names), -1, dtype=np.int8)
         verdict[names] = [_cause_of(trace.names[code], kind) for code in names]
         found[rows] = verdict[trace.name[rows]]
     return found
@@ -216,4 +219,4 @@ def _named(trace: Trace, rows: NDArray[np.int64], pattern: re.Pattern[str]) -> N
 
 def _spans(trace: Trace, rows: NDArray[np.int64], *, one_lane: bool = False) -> Spans:
     lane = np.zeros(rows.size, dtype=np.int64) if one_lane else trace.lane[rows].astype(np.int64)
-    return merged(lane, trace.start[rows], trace.end[rows], rows)
+    return merged(lane, trace.start[rows], trace.end_of(rows), rows)

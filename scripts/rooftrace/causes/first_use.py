@@ -34,7 +34,7 @@ def warm_up(trace: Trace) -> Union:
     """The time under annotations that say warm-up, on any thread."""
     rows = trace.of_kind(Kind.ANNOTATION)
     rows = rows[np.isin(trace.name[rows], _matching(trace, rows, _WARM_UP))]
-    return union(trace.start[rows], trace.end[rows])
+    return union(trace.start[rows], trace.end_of(rows))
 
 
 def first_use(trace: Trace, tree: CallTree, memory: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -45,7 +45,7 @@ def first_use(trace: Trace, tree: CallTree, memory: NDArray[np.int64]) -> NDArra
     """
     found = np.zeros(trace.kind.size, dtype=bool)
     warm = warm_up(trace)
-    found[memory] = warm.covered_before(trace.end[memory]) > warm.covered_before(trace.start[memory])
+    found[memory] = warm.covered_before(trace.end_of(memory)) > warm.covered_before(trace.start[memory])
     nodes = np.flatnonzero(np.isin(tree.row, memory))
     firsts = _first_calls(tree)
     libraries = firsts & np.isin(tree.name, _matching(trace, tree.row[firsts], _LIBRARY))

@@ -182,7 +182,7 @@ def _slow_calls(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None
     for cause in (Cause.COMPILATION, Cause.LAUNCH_BOUND, Cause.HOST_CODE):
         mine = kinds == cause
         verdict.settle(gaps[mine], cause, row[mine], at[mine])
-    verdict.blame(gaps, row, scene.trace.lane[row].astype(np.int64), at, scene.trace.end[row])
+    verdict.blame(gaps, row, scene.trace.lane[row].astype(np.int64), at, scene.trace.end_of(row))
 
 
 def _dispatching(scene: Scene, verdict: Verdict, late: NDArray[np.int64]) -> None:
@@ -233,5 +233,5 @@ def _innermost_work(scene: Scene, lane: NDArray[np.int64], time: NDArray[np.int6
     """Row of the innermost op or runtime call open at each (lane, time); -1 where there is none."""
     trace = scene.trace
     rows = trace.of_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
-    at = innermost(trace.lane[rows].astype(np.int64), trace.start[rows], trace.end[rows], (lane, time))
+    at = innermost(trace.lane[rows].astype(np.int64), trace.start[rows], trace.end_of(rows), (lane, time))
     return np.where(at >= 0, rows[at] if rows.size else -1, -1)

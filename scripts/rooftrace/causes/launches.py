@@ -9,6 +9,7 @@ import numpy as np
 
 from rooftrace.calltree import Work
 from rooftrace.ledger import gap_columns
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Gaps:
 
 def find_gaps_and_launches(tree: CallTree, activities: Activities, schedule: Schedule) -> Gaps:
     """All gaps of all devices."""
-    parts = [_gaps_of(activities, device) for device in np.unique(activities.device).tolist()]
+    parts = [_gaps_of(activities, device) for device in sorted_unique(activities.device).tolist()]
     parts = parts or [tuple(np.empty(0, dtype=np.int64) for _ in range(5))]
     device, start, end, before, after = (np.concatenate(column) for column in zip(*parts, strict=True))
     launch = activities.launch[after]
@@ -90,9 +91,9 @@ def _gaps_of(activities: Activities, device: int) -> tuple[NDArray[np.int64], ..
 def usual_durations(tree: CallTree, activities: Activities) -> NDArray[np.int64]:
     """For each node: the median duration of launches of its name if it is one, else its own duration, ns."""
     usual: NDArray[np.int64] = tree.dur.copy()
-    nodes = np.unique(activities.launch[activities.launch >= 0])
+    nodes = sorted_unique(activities.launch[activities.launch >= 0])
     nodes = nodes[np.isin(tree.kind[nodes], (int(Kind.RUNTIME), int(Kind.DRIVER)))]
-    for code in np.unique(tree.name[nodes]).tolist():
+    for code in sorted_unique(tree.name[nodes]).tolist():
         mine = nodes[tree.name[nodes] == code]
         usual[mine] = int(np.median(tree.dur[mine]))
     return usual

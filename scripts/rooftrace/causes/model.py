@@ -11,6 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rooftrace.causes.spans import Spans
+
 
 class Cause(IntEnum):
     """Why no activity ran; every gap has exactly one."""
@@ -38,6 +40,7 @@ class Reason(IntEnum):
     NO_LAUNCH = 1
     NO_OPS = 2
     CLOCK = 3
+    CLOCKS_APART = 4
 
 
 CAUSE_NAMES = tuple(cause.name.lower() for cause in Cause)
@@ -46,6 +49,7 @@ REASON_NAMES = (
     "no launch recorded",
     "no ops recorded on the launching thread",
     "launch recorded after its activity began",
+    "host and GPU have clocks of their own",
 )
 # Causes of which a stretch of the host's own time is to blame.
 HOST_CAUSES = (
@@ -94,6 +98,8 @@ class IdleCauses:
     blocked_ns: NDArray[np.int64]  # time for which that thread stood in blocking calls before the launch
     covered_ns: NDArray[np.int64]  # time of the gap in which it ran ops or runtime calls
     pieces: Pieces
+    special: tuple[Spans, ...]  # host time with a cause of its own (allocator, compilation, data …), by cause
+    overheads: tuple[Spans, ...]  # the profiler's and the driver's, on lane 0
     wait_gap: NDArray[np.int64]  # pairs of a gap caused by synchronisation …
     wait: NDArray[np.int64]  # … and a wait (number in `Schedule.waits`) that drained the queue before it
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from rooftrace.causes.spans import Windows, expanded
 from rooftrace.intervals import union
+from rooftrace.sorted_unique import grouped, sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ def longest_quiet(trace: Trace, windows: Windows, wanted: NDArray[np.bool_]) -> 
     rows = trace.of_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER, Kind.PYTHON)
     lane = trace.lane[rows]
     asked = np.flatnonzero(wanted & (windows.end > windows.start))
-    for number in np.unique(windows.lane[asked]).tolist():
-        mine = asked[windows.lane[asked] == number]
-        on_lane = rows[lane == number]
+    places = dict(grouped(lane))
+    for number, at in grouped(windows.lane[asked]):
+        mine, on_lane = asked[at], rows[places.get(number, at[:0])]
         asked_for = union(windows.start[mine], windows.end[mine])
-        edges = np.unique(np.r_[_inside(trace.start[on_lane], asked_for), _inside(trace.end[on_lane], asked_for)])
+        edges = sorted_unique(
+            np.r_[_inside(trace.start[on_lane], asked_for), _inside(trace.end_of(on_lane), asked_for)]
+        )
         start[mine], end[mine] = _longest(edges, windows.start[mine], windows.end[mine])
     return Windows(lane=windows.lane, start=start, end=end)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.intervals import union
+from rooftrace.sorted_unique import common_values, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,10 +52,10 @@ class Spans:
 
     def _by_lane(self, windows: Windows) -> Iterator[tuple[NDArray[np.int64], int, int]]:
         """For each lane that both have: the numbers of its windows, and the bounds of its intervals."""
-        lanes = np.intersect1d(self.lane, windows.lane)
+        lanes = common_values(self.lane, windows.lane)
         lows = np.searchsorted(self.lane, lanes, side="left").tolist()
         highs = np.searchsorted(self.lane, lanes, side="right").tolist()
-        for lane, low, high in zip(lanes.tolist(), lows, highs, strict=True):
+        for lane, low, high in zip(lanes, lows, highs, strict=True):
             yield np.flatnonzero(windows.lane == lane), low, high
 
 
@@ -126,8 +127,7 @@ def merged(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.in
     parts: list[tuple[NDArray[np.int64], ...]] = []
     keep = end > start
     lane, start, end, row = lane[keep], start[keep], end[keep], row[keep]
-    for number in distinct(lane):
-        mine = np.flatnonzero(lane == number)
+    for number, mine in grouped(lane):
         whole = union(start[mine], end[mine])
         piece = np.searchsorted(whole.start, start[mine], side="right") - 1
         order = np.lexsort((row[mine], start[mine] - end[mine], piece))
@@ -148,9 +148,11 @@ def innermost(
     """Index of the innermost of nested intervals that is open at each (lane, time); -1 where none is."""
     lanes, times = asked
     found = np.full(times.size, -1, dtype=np.int64)
-    for number in np.intersect1d(lane, lanes).tolist():
-        mine = np.flatnonzero((lane == number) & (end > start))
-        wanted = np.flatnonzero(lanes == number)
+    asked_on = dict(grouped(lanes))
+    for number, places in grouped(lane):
+        if number not in asked_on:
+            continue
+        mine, wanted = places[end[places] > start[places]], asked_on[number]
         at = Nest.of(start[mine], end[mine]).at(times[wanted])
         found[wanted] = np.where(at >= 0, mine[at] if mine.size else -1, -1)
     return found
@@ -165,9 +167,12 @@ def deepest_covering(
     """
     found = np.full(windows.start.size, -1, dtype=np.int64)
     middle = (windows.start + windows.end) // 2
-    for number in np.intersect1d(lane, windows.lane).tolist():
-        mine = np.flatnonzero((lane == number) & (end > start))
-        left = np.flatnonzero((windows.lane == number) & (windows.end > windows.start))
+    asked_on = dict(grouped(windows.lane))
+    for number, places in grouped(lane):
+        if number not in asked_on:
+            continue
+        mine, left = places[end[places] > start[places]], asked_on[number]
+        left = left[windows.end[left] > windows.start[left]]
         nest, up = Nest.of(start[mine], end[mine]), 0
         while mine.size and left.size:
             at = nest.at(middle[left], up)

@@ -14,12 +14,14 @@ import numpy as np
 from rooftrace.causes.classes import COLLECTIVE_OP, special_time
 from rooftrace.causes.quiet import longest_quiet
 from rooftrace.causes.spans import Windows
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.calltree import Activities, CallTree, Context
+    from rooftrace.calltree import Activities, CallTree
+    from rooftrace.causes.model import IdleCauses
     from rooftrace.schedule import Schedule
     from rooftrace.trace import Trace
 
@@ -57,14 +59,14 @@ class Stalls:
         )
 
 
-def find_stalls(trace: Trace, tree: CallTree, context: Context, activities: Activities, schedule: Schedule) -> Stalls:
+def find_stalls(trace: Trace, tree: CallTree, activities: Activities, schedule: Schedule, idle: IdleCauses) -> Stalls:
     """The stalls of all threads that launch.
 
     Calls that may block, that load code, allocate, copy or communicate have other reasons to take long, and so has the
     first call of a name.
     """
     calls = np.isin(tree.kind, [int(kind) for kind in (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)])
-    lanes = np.unique(tree.lane[activities.launch[activities.launch >= 0]])
+    lanes = sorted_unique(tree.lane[activities.launch[activities.launch >= 0]])
     own = tree.self_time()
     usual = _usual(tree, own, np.flatnonzero(calls & np.isin(tree.lane, lanes)))
     slow = calls & (usual >= 0) & (own > np.maximum(_LEAST_NS, _TIMES_USUAL * usual))
@@ -75,7 +77,7 @@ def find_stalls(trace: Trace, tree: CallTree, context: Context, activities: Acti
     quiet = longest_quiet(trace, windows, np.ones(nodes.size, dtype=bool))
     begin = np.minimum(quiet.start + usual[nodes], quiet.end)
     still = (quiet.end - begin >= np.maximum(_LEAST_NS, own[nodes] // 2)) & _inside_itself(tree, nodes, quiet)
-    told = special_time(trace, tree, context, activities, quiet)
+    told = special_time(idle, quiet)
     still &= 2 * told < quiet.end - quiet.start
     return Stalls(
         node=nodes[still],
@@ -108,7 +110,7 @@ def _first(tree: CallTree) -> NDArray[np.bool_]:
 
 def _waiting_or_copying(trace: Trace, tree: CallTree) -> NDArray[np.bool_]:
     """Whether each node hands a collective over, which waits for other ranks, or copies, which depends on the size."""
-    names = [(code, trace.names[code]) for code in np.unique(tree.name).tolist()]
+    names = [(code, trace.names[code]) for code in sorted_unique(tree.name).tolist()]
     return np.isin(tree.name, [code for code, name in names if COLLECTIVE_OP.search(name) or _COPY.search(name)])
 
 

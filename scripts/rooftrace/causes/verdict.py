@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.causes.model import Cause, Pieces
+from rooftrace.sorted_unique import distinct_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,9 +66,9 @@ class Verdict:
     def waits(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Pairs of a gap caused by synchronisation and a wait."""
         gap, wait = _joined(self._waits, 2)
-        pairs = np.unique(np.stack([gap, wait], axis=1), axis=0)
-        pairs = pairs[self.cause[pairs[:, 0]] == int(Cause.SYNCHRONISATION)]
-        return pairs[:, 0], pairs[:, 1]
+        first, _ = distinct_rows(gap, wait)
+        first = first[self.cause[gap[first]] == int(Cause.SYNCHRONISATION)]
+        return gap[first], wait[first]
 
 
 def _joined(parts: list[tuple[NDArray[np.int64], ...]], width: int) -> tuple[NDArray[np.int64], ...]:

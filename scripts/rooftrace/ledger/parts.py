@@ -16,6 +16,7 @@ import numpy as np
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.ledger import DeviceLedger, StepLedger
 from rooftrace.intervals import shared_time, union
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -168,7 +169,7 @@ def _causes_by_stretch(
 def _spent_by_cause(gaps: GapCauses, causes: Sequence[str], bounds: NDArray[np.int64]) -> dict[str, list[int]]:
     """Time of each cause in each stretch."""
     spent: dict[str, list[int]] = {}
-    for code in np.unique(gaps.cause).tolist():
+    for code in sorted_unique(gaps.cause).tolist():
         mine = gaps.cause == code
         spent[causes[code]] = np.diff(union(gaps.start[mine], gaps.end[mine]).covered_before(bounds)).tolist()
     return spent

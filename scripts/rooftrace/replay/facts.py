@@ -14,6 +14,7 @@ from rooftrace.replay.edits import Edit, HostCut
 from rooftrace.replay.events import Step
 from rooftrace.replay.path import Path, Resource, critical_path
 from rooftrace.schedule import Source, WaitKind
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import pct
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _WORK = {"compute": Work.COMPUTE, "communication": Work.COMMUNICATION, "copy": W
 
 def describe_replay(replay: Replay) -> ReplayFacts:
     """Everything about a replay that needs no finding."""
-    walked = [critical_path(replay, device) for device in np.unique(replay.activities.device).tolist()]
+    walked = [critical_path(replay, device) for device in sorted_unique(replay.activities.device).tolist()]
     paths = [_contract(path) for path in walked]
     free = _free_edits(replay)
     halved: tuple[Edit, float] = (Edit(host=everywhere(replay, 0.5)), 1.0)
@@ -66,7 +67,7 @@ def describe_replay(replay: Replay) -> ReplayFacts:
 
 def everywhere(replay: Replay, share: float) -> tuple[HostCut, ...]:
     """The same share of all host time, from the first launch or GPU activity to the last end."""
-    lanes = [lane for lane in np.unique(replay.events.lane).tolist() if lane >= 0]
+    lanes = [lane for lane in sorted_unique(replay.events.lane).tolist() if lane >= 0]
     activities, launches = replay.activities, replay.events.step == int(Step.LAUNCH)
     first = min(activities.start.min(initial=_FAR), replay.events.time[launches].min(initial=_FAR))
     start, end = np.array([first]), np.array([activities.end.max(initial=first)])

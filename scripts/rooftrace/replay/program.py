@@ -16,6 +16,7 @@ import numpy as np
 from rooftrace.replay.blocks import cut_into_blocks
 from rooftrace.replay.constraints import NEVER, Binding
 from rooftrace.replay.events import Step
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def compile_program(run: Recorded) -> Program:
     blocks = cut_into_blocks(events, schedule)
     depends, joined = _dependencies(run)
     awaited = schedule.waits.activity[events.usable_wait]
-    needed = np.unique(np.r_[awaited, schedule.dependency[depends], joined[:, 1]])
+    needed = sorted_unique(np.r_[awaited, schedule.dependency[depends], joined[:, 1]])
     return Program(
         blocks=blocks,
         threads=_threads(run, blocks, needed),

@@ -178,6 +178,7 @@ class _Part:
     gap: NDArray[np.int64]
     external: NDArray[np.int64]  # when launch and other queues let each start
     dur: NDArray[np.int64]
+    waited: NDArray[np.int64]  # when other queues let each start: whatever comes after it has waited, too
     first: NDArray[np.bool_]  # of its queue
     gone: NDArray[np.bool_] | None
 
@@ -185,6 +186,7 @@ class _Part:
         return _Part(
             gap=self.gap[low:high],
             external=self.external[low:high],
+            waited=self.waited[low:high],
             dur=self.dur[low:high],
             first=self.first[low:high],
             gone=None if self.gone is None else self.gone[low:high],
@@ -206,9 +208,11 @@ class _Queues:
         for low, high, queue, *marks in self._parts.of_block(number):
             changed = slice(low - changes.queue_low, high - changes.queue_low)
             dur = columns.dur[low:high, None]
+            external, waited = self._external(low, high, columns.edges[marks[0] : marks[1]])
             part = _Part(
                 gap=columns.gap[low:high, None],
-                external=self._external(low, high, columns.edges[marks[0] : marks[1]]),
+                external=external,
+                waited=waited,
                 dur=dur if changes.saved is None else np.maximum(dur - changes.saved[changed], 0),
                 first=columns.first[low:high, None],
                 gone=None if changes.removed is None else changes.removed[changed],
@@ -220,8 +224,8 @@ class _Queues:
                 item = columns.item[low:high]
                 state.kept.start[item], state.kept.end[item] = start[:, 0], end[:, 0]
 
-    def _external(self, low: int, high: int, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-        """When each activity could start but for its own queue."""
+    def _external(self, low: int, high: int, edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """When each activity could start but for its own queue, and when but for that and its launch."""
         columns, state = self._columns, self._state
         launch = columns.launch[low:high]
         bound = launch >= 0
@@ -230,10 +234,13 @@ class _Queues:
         else:
             external = np.repeat(columns.alone[low:high, None], self._never.size, axis=1)
             external[bound] = state.launched[launch[bound]] + columns.latency[low:high, None][bound]
+        if not edges.size:
+            return external, np.broadcast_to(np.int64(NEVER), external.shape)
+        waited = np.full_like(external, NEVER)
         for rank, slot, lag in edges.tolist():
-            row = external[rank - low]
+            row = waited[rank - low]
             np.maximum(row, state.known[slot] + lag, out=row)
-        return external
+        return np.maximum(external, waited), waited
 
     def _part(self, queue: int, part: _Part, beside: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if not beside:
@@ -256,7 +263,7 @@ class _Queues:
         ready = part.external + part.dur
         if part.gone is not None:
             rise = np.where(part.gone, 0, rise)
-            ready = np.where(part.gone, np.where(part.first, part.external, NEVER), ready)
+            ready = np.where(part.gone, np.where(part.first, part.external, part.waited), ready)
         reached = follow(reach, rise, ready, None)
         before = np.concatenate([reach[None], reached[:-1]])
         start = np.maximum(before + part.gap, part.external)
@@ -280,7 +287,7 @@ class _Queues:
         state = self._state
         end = start + part.dur
         if part.gone is not None:
-            start = np.where(part.gone & ~part.first, np.minimum(start, before), start)
+            start = np.where(part.gone & ~part.first, np.minimum(start, np.maximum(before, part.waited)), start)
             end = np.where(part.gone, start, end)
         earliest = start.min(axis=0)
         state.first[queue] = np.minimum(state.first[queue], earliest) if queue in state.first else earliest

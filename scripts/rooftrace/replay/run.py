@@ -12,6 +12,7 @@ from rooftrace.replay.events import Step, order_events
 from rooftrace.replay.program import Recorded, compile_program
 from rooftrace.replay.recurrence import Kept, State, run
 from rooftrace.replay.scenarios import Compiler
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ class Replay:
         """Spans of all devices as recorded, summed."""
         return sum(
             int(self.activities.end[mine].max() - self.activities.start[mine].min())
-            for device in np.unique(self.activities.device).tolist()
+            for device in sorted_unique(self.activities.device).tolist()
             for mine in (self.activities.device == device,)
         )
 

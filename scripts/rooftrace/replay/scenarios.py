@@ -14,6 +14,7 @@ import numpy as np
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.events import Step
 from rooftrace.replay.program import time_before
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -193,7 +194,7 @@ def _ranks_of_waits(run: Recorded, program: Program) -> NDArray[np.int64]:
 
 def _gone_until(pieces: list[tuple[HostCut, float]]) -> _Gone:
     """Times, and the host time gone until each; where cuts overlap the larger share counts."""
-    times = np.unique(np.concatenate([np.r_[cut.start, cut.end] for cut, _ in pieces]))
+    times = sorted_unique(np.concatenate([np.r_[cut.start, cut.end] for cut, _ in pieces]))
     share = np.zeros(max(times.size - 1, 0))
     for cut, closure in pieces:
         change = np.zeros(times.size, dtype=np.int64)

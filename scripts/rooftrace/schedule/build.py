@@ -23,6 +23,7 @@ from rooftrace.schedule.model import Schedule, WaitKind
 from rooftrace.schedule.queues import build_queues, reach_end
 from rooftrace.schedule.streams import find_dependencies, infer_dependencies
 from rooftrace.schedule.waits import Scene, find_waits
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def build_schedule(trace: Trace, tree: CallTree, activities: Activities) -> Sche
     latencies, _ = _distances(activities, queues, known.activity >= 0)
     dependencies = infer_dependencies(activities, queues, known, typical(latencies, MEDIAN, USUAL_LATENCY_NS))
     latencies, gaps = _distances(activities, queues, dependencies.activity >= 0)
-    lanes = np.unique(np.r_[launches.lane, tree.lane[waits.node].astype(np.int64)])
+    lanes = sorted_unique(np.r_[launches.lane, tree.lane[waits.node].astype(np.int64)])
     return Schedule(
         queue=queues.queue,
         previous=queues.previous,
@@ -89,7 +90,7 @@ def _taken(tree: CallTree, activities: Activities, launch_start: NDArray[np.int6
     """
     shift = np.zeros(tree.row.size, dtype=np.int64)
     launched = np.flatnonzero(activities.launch >= 0)
-    nodes = np.unique(activities.launch[launched])
+    nodes = sorted_unique(activities.launch[launched])
     usual = _usual_durations(tree, nodes)
     dur = tree.dur[nodes]
     slow = dur > np.maximum(_SLOW_FACTOR * usual, _LEAST_SLOW_NS)
@@ -109,7 +110,7 @@ def _usual_durations(tree: CallTree, nodes: NDArray[np.int64]) -> NDArray[np.int
     """Median duration of the calls of each one's name, ns."""
     usual = np.zeros(nodes.size, dtype=np.int64)
     names = tree.name[nodes]
-    for code in np.unique(names).tolist():
+    for code in sorted_unique(names).tolist():
         mine = names == code
         usual[mine] = int(np.median(tree.dur[nodes[mine]]))
     return usual

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.schedule.model import WaitKind
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _DRAINING = (
     *("free", "freehost", "hostfree", "freearray", "memfree", "memfreehost", "malloc", "hostalloc", "mallochost"),
     *("hostmalloc", "moduleunload", "memunmap", "memrelease", "streamdestroy", "graphexecdestroy"),
 )
+# `cudaFree` and `hipFree` synchronise with the device (CUDA and HIP runtime API, memory management).
+_FREEING = ("free", "memfree")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class Calls:
 
     waits: dict[WaitKind, NDArray[np.int64]]
     draining: NDArray[np.int64]
+    freeing: NDArray[np.int64]  # of these, the ones that free device memory: they wait for everything before them
     record: NDArray[np.int64]  # records an event on a stream
     stream_wait: NDArray[np.int64]  # lets a stream wait for an event
 
@@ -52,7 +56,7 @@ def find_calls(trace: Trace, tree: CallTree) -> Calls:
     """The calls that matter for waiting."""
     called = (tree.kind == int(Kind.RUNTIME)) | (tree.kind == int(Kind.DRIVER))
     nodes = np.flatnonzero(called)
-    bases = {code: base_name(trace.names[code]) for code in np.unique(tree.name[nodes]).tolist()}
+    bases = {code: base_name(trace.names[code]) for code in sorted_unique(tree.name[nodes]).tolist()}
 
     def named(*wanted: str) -> NDArray[np.int64]:
         codes = [code for code, base in bases.items() if base in wanted]
@@ -64,6 +68,7 @@ def find_calls(trace: Trace, tree: CallTree) -> Calls:
     return Calls(
         waits=waits,
         draining=named(*_DRAINING),
+        freeing=named(*_FREEING),
         record=named("eventrecord", "eventrecordwithflags"),
         stream_wait=named("streamwaitevent"),
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from rooftrace.intervals import union
 from rooftrace.schedule.model import Handovers
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def find_handovers(tree: CallTree, lanes: NDArray[np.int64]) -> Handovers:
     top = tree.outermost(work)
     nodes = np.flatnonzero(work & (top == np.arange(top.size)))
     stretches = _stretches(tree, nodes)
-    if stretches.shape[0] == 0 or np.unique(stretches[:, 0]).size < 2:
+    if stretches.shape[0] == 0 or sorted_unique(stretches[:, 0]).size < 2:
         return _handovers([])
     return _handovers(_match(stretches))
 

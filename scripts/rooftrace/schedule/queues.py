@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.intervals import farthest
+from rooftrace.sorted_unique import distinct_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,11 +53,10 @@ class Queues:
 
 def build_queues(tree: CallTree, activities: Activities) -> Queues:
     """The queues of a run."""
-    pairs = np.stack([activities.device, activities.stream], axis=1)
-    distinct, queue = np.unique(pairs, axis=0, return_inverse=True)
-    queue = queue.reshape(-1).astype(np.int64)
+    first, queue = distinct_rows(activities.device, activities.stream)
+    devices, streams = activities.device[first], activities.stream[first]
     order = np.lexsort((np.arange(queue.size), activities.start, queue))
-    bounds = np.searchsorted(queue[order], np.arange(distinct.shape[0] + 1))
+    bounds = np.searchsorted(queue[order], np.arange(first.size + 1))
     launched = activities.launch >= 0
     launch_start = np.full(queue.size, LONG_AGO, dtype=np.int64)
     launch_start[launched] = tree.start[activities.launch[launched]]
@@ -72,13 +72,13 @@ def build_queues(tree: CallTree, activities: Activities) -> Queues:
         queue=queue,
         order=order,
         bounds=bounds,
-        device=distinct[:, 0] if distinct.size else np.empty(0, dtype=np.int64),
-        stream=distinct[:, 1] if distinct.size else np.empty(0, dtype=np.int64),
+        device=devices,
+        stream=streams,
         previous=previous,
         reach=reach,
         launch_start=launch_start,
         taken=taken,
-        number={(device, stream): at for at, (device, stream) in enumerate(distinct.tolist())},
+        number={pair: at for at, pair in enumerate(zip(devices.tolist(), streams.tolist(), strict=True))},
     )
 
 

@@ -17,6 +17,7 @@ from rooftrace.intervals import union
 from rooftrace.schedule.calls import nodes_by_correlation, sync_rows
 from rooftrace.schedule.model import Source
 from rooftrace.schedule.queues import LONG_AGO, reach_end
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,7 +181,7 @@ class _Ends:
         """Whether other queues kept the device busy for nearly all of the time from being ready to the start."""
         activities = self.activities
         result = np.zeros(indices.size, dtype=bool)
-        for device in np.unique(activities.device[indices]).tolist():
+        for device in sorted_unique(activities.device[indices]).tolist():
             mine = np.flatnonzero(activities.device[indices] == device)
             here = activities.device == device  # its own queue was empty all that time
             busy = union(activities.start[here], activities.end[here])

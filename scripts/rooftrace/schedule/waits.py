@@ -17,6 +17,7 @@ from rooftrace.kernelnames import describe_copy
 from rooftrace.schedule.calls import nodes_by_correlation, sync_rows
 from rooftrace.schedule.ends import ends_by_device
 from rooftrace.schedule.model import WaitKind, Waits
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +81,7 @@ def _around_others(tree: CallTree, nodes: NDArray[np.int64]) -> list[int]:
     among[nodes] = True
     nearest = np.r_[tree.innermost(among[:-1]), -1]
     outer = nearest[tree.parent[nodes]]
-    around: list[int] = np.unique(outer[outer >= 0]).tolist()
+    around: list[int] = sorted_unique(outer[outer >= 0]).tolist()
     return around
 
 
@@ -184,7 +185,7 @@ def _copies(scene: Scene) -> list[Wait]:
     """Calls that return only after the copy between host and device that they launched."""
     activities = scene.activities
     launched = np.flatnonzero((activities.work == int(Work.COPY)) & (activities.launch >= 0))
-    names = {code: scene.trace.names[code] for code in np.unique(activities.name[launched]).tolist()}
+    names = {code: scene.trace.names[code] for code in sorted_unique(activities.name[launched]).tolist()}
     host = [code for code, name in names.items() if describe_copy(name).direction in _HOST_COPIES]
     launched = launched[np.isin(activities.name[launched], host)]
     nodes = activities.launch[launched]
@@ -196,8 +197,12 @@ def _copies(scene: Scene) -> list[Wait]:
 
 
 def _drains(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
-    """Allocator and similar calls during which the last queued work ended: they waited for the device."""
-    nodes, finish = scene.calls.draining, scene.activities.end
+    """Allocator and similar calls during which the last queued work ended: they waited for the device.
+
+    A free before which that work had ended waits for nothing as recorded, but does so once the work ends later. It is
+    left out where one of its name returned while work was still running.
+    """
+    nodes, finish, name = scene.calls.draining, scene.activities.end, scene.tree.name
     start, limit = scene.tree.start[nodes], scene.tree.end[nodes] + _TOLERANCE_NS
     last = np.full(nodes.size, -1, dtype=np.int64)
     for device in ends.values():
@@ -205,9 +210,12 @@ def _drains(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
     if not finish.size:
         return []
     waited = (last >= 0) & (start + _TOLERANCE_NS < finish[last]) & (finish[last] <= limit)
+    returned = (last >= 0) & (finish[last] > limit)
+    ended = (last >= 0) & (start + _TOLERANCE_NS >= finish[last]) & np.isin(nodes, scene.calls.freeing)
+    ended &= ~np.isin(name[nodes], name[nodes[returned]])
     return [
         Wait(node, WaitKind.DEVICE, -1, activity, guessed=True)
-        for node, activity in zip(nodes[waited].tolist(), last[waited].tolist(), strict=True)
+        for node, activity in zip(nodes[waited | ended].tolist(), last[waited | ended].tolist(), strict=True)
     ]
 
 
@@ -249,7 +257,7 @@ def _own_times(scene: Scene, node: NDArray[np.int64], waited: NDArray[np.bool_])
         first = scene.launches.start.min(initial=last)
         did_not = (tree.start >= first) & (tree.start < last)
     did_not[node[waited]] = False
-    for code in np.unique(tree.name[node[waited]]).tolist():
+    for code in sorted_unique(tree.name[node[waited]]).tolist():
         free = tree.dur[(tree.name == code) & did_not]
         mine = waited & (tree.name[node] == code)
         own[mine] = np.minimum(own[mine], int(np.median(free)) if free.size else _USUAL_OWN_NS)
@@ -259,7 +267,7 @@ def _own_times(scene: Scene, node: NDArray[np.int64], waited: NDArray[np.bool_])
 def _tails(kind: NDArray[np.uint8], after: NDArray[np.int64], waited: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Time from the end of the work to the return; for calls that did not wait, the usual one as far as it fits."""
     tail: NDArray[np.int64] = after.copy()
-    for code in np.unique(kind).tolist():
+    for code in sorted_unique(kind).tolist():
         mine = kind == code
         seen = after[mine & waited]
         usual = max(0, int(np.median(seen))) if seen.size else _USUAL_TAIL_NS
@@ -270,7 +278,7 @@ def _tails(kind: NDArray[np.uint8], after: NDArray[np.int64], waited: NDArray[np
 def _work_after(kind: NDArray[np.uint8], tail: NDArray[np.int64], waited: NDArray[np.bool_]) -> NDArray[np.int64]:
     """What the tail of each call has beyond the usual return: the usual one is that of the promptest calls."""
     work: NDArray[np.int64] = np.zeros(tail.size, dtype=np.int64)
-    for code in np.unique(kind[waited]).tolist():
+    for code in sorted_unique(kind[waited]).tolist():
         mine = waited & (kind == code)
         usual = min(max(0, int(np.percentile(tail[mine], 25))), 2 * _USUAL_TAIL_NS)
         work[mine] = np.maximum(0, tail[mine] - usual)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, ne
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from rooftrace.trace.arguments import DTYPES, Arguments, Interner, by_first_row,
 from rooftrace.trace.events import Flows, Tally, Trace
 from rooftrace.trace.eventtypes import untyped
 from rooftrace.trace.rawevents import exact_ns, to_int, usual
+from rooftrace.trace.unpadded import REASON, with_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +49,10 @@ class ColumnsState:
 
 
 class Columns:
-    """Growing columns of a trace."""
+    """Growing columns of a trace; `add_zeros`: the fractions of its times lack theirs (see `unpadded`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, add_zeros: bool = False) -> None:
+        self._add_zeros = add_zeros
         self.repaired = Tally()
         self.dropped = Tally()
         self.event_count = 0
@@ -73,8 +75,20 @@ class Columns:
 
     def add_strict(self, block: Block) -> None:
         """Take a block whose times are text."""
-        self._take(block, _exact_column(block.complete, "ts"), _exact_column(block.complete, "dur"))
-        self._take_flows(block, _exact_column(block.flows, "ts"))
+        starts, durations = _texts(block.complete, "ts"), _texts(block.complete, "dur")
+        flows = _texts(block.flows, "ts")
+        if self._add_zeros:
+            starts, durations = self._with_zeros(starts, durations)
+            flows = list(map(with_zeros, flows))
+        self._take(block, _exact_column(starts), _exact_column(durations))
+        self._take_flows(block, _exact_column(flows))
+
+    def _with_zeros(self, starts: list[bytes], durations: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+        """Both with the zeros that their fractions lack; events of which one changes are counted."""
+        written = list(zip(starts, durations, strict=True))
+        meant = [(with_zeros(start), with_zeros(duration)) for start, duration in written]
+        self.repaired.add(REASON, sum(map(ne, written, meant)))
+        return [start for start, _ in meant], [duration for _, duration in meant]
 
     def add_exact(self, events: Sequence[ExactEvent]) -> None:
         """Take events whose fields may have any type."""
@@ -133,7 +147,7 @@ class Columns:
     def finish(self, header: dict[str, Any], layout: str) -> Trace:
         """The trace, with times moved to its first valid event; the collected blocks are released."""
         column = self._column
-        numbers = {name: self._argument_column(name) for name in DTYPES}
+        numbers: dict[str, Any] = {name: self._argument_column(name) for name in DTYPES}
         external, old = numbers.pop("external_id"), numbers.pop("external_id_old")
         numbers["collective"], collectives = by_first_row(numbers["collective"], self._arguments.collectives())
         flow_lane = recoded(column("flow_lane", np.int32), self._lanes, list(self._flow_lanes))
@@ -211,9 +225,12 @@ def _us_to_ns(us: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(valid, ns, MISSING)
 
 
-def _exact_column(events: Sequence[Any], field: str) -> NDArray[np.int64]:
+def _texts(events: Sequence[Any], field: str) -> list[bytes]:
+    return list(map(bytes, map(attrgetter(field), events)))
+
+
+def _exact_column(texts: list[bytes]) -> NDArray[np.int64]:
     """Integer ns of times as text, the same way."""
-    texts = list(map(bytes, map(attrgetter(field), events)))
     try:  # three decimals, as every writer with absolute times has them: without the point they are ns
         values: list[int | None] = [
             int(text.replace(b".", b"", 1)) if text[-4:-3] == b"." else exact_ns(text.decode("ascii", "replace"))

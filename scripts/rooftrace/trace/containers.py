@@ -7,31 +7,29 @@ in one another. The content is handed out in chunks of bytes and never held as a
 from __future__ import annotations
 
 import hashlib
-import io
+import re
 import stat
-import tarfile
-import tempfile
-import zipfile
-import zlib
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from rooftrace.errors import InputError, NotATrace
-from rooftrace.trace.gzipped import MAGIC, GzipReader
+from rooftrace.trace.archives import REPAIR, container_of, open_tar, open_zip
+from rooftrace.trace.gzipped import GzipReader
+from rooftrace.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 CHUNK = 1 << 20
 _MAX_NESTING = 4
+# The most that is unpacked unless the caller says otherwise. Traces shrink to a tenth to a fortieth: what grows by far
+# more is a bomb, and is left before it fills the disk of a report or an afternoon.
+MAX_BYTES = 64 * 10**9
+_ALWAYS_UNPACKED = 10**9
+_MOST_INFLATED = 250
 # A zstd block of 4 bytes may hold 128 KiB: this much input bounds the output of a call to 8 MiB.
 _ZSTD_INPUT = 1 << 8
-# What is read of a member at once; of a damaged one the last of these is lost.
-_MEMBER_CHUNK = 1 << 14
-# Of an archive's member, this much tells what it is: the envelope before the events is shorter.
-_LOOK = 1 << 16
 _TRACE_SUFFIXES = (".json", ".json.gz", ".gz", ".zst", ".trace", ".pt.trace.json", ".tar")
 
 
@@ -46,6 +44,8 @@ class Source:
     member: str | None = None
     content_bytes: int = 0
     any_content: bool = False  # whether content is given out that is neither JSON nor otherwise known here
+    stored_bytes: int = 0
+    max_bytes: int | None = None  # the most that is unpacked; None: as much as a trace of the file's size may hold
     _digest: Any = field(default_factory=hashlib.sha256)
 
     @property
@@ -61,26 +61,62 @@ class Source:
     def chunks(self, *, digest: bool = True) -> Iterator[bytes]:
         """The content in pieces of about a mebibyte; without `digest`, `sha256` says nothing."""
         raw = _raw_chunks(self, digest=digest)
-        for chunk in _unwrap(self, raw, 0):
+        for chunk in _unwrap(self, _limited(self, raw), 0):
             self.content_bytes += len(chunk)
             yield chunk
         for _ in raw:  # padding behind the content belongs to the digest
             pass
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path, max_bytes: int | None = None) -> Source:
     """A readable trace file; `InputError` for what cannot be opened as a regular file."""
     try:
-        mode = path.stat().st_mode
+        status = path.stat()
     except FileNotFoundError:
-        raise InputError(f"no such file: `{path}`", hint=_nearby(path)) from None
+        raise _missing(path) from None
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read `{path}`: {_reason(error)}", hint="Check the path and its permissions") from None
+    mode = status.st_mode
     if stat.S_ISDIR(mode):
         raise InputError(f"`{path}` is a directory", hint=_inside(path))
     if not stat.S_ISREG(mode):
-        raise InputError(f"`{path}` is not a regular file", hint="Write the trace to a file and give its path")
-    return Source(path=path)
+        what = next((what for test, what in _SPECIAL if test(mode)), "not a regular file")
+        raise InputError(f"`{path}` is {what}", hint="Write the trace to a file and give its path")
+    return Source(path=path, stored_bytes=status.st_size, max_bytes=max_bytes)
+
+
+_SPECIAL = (
+    (stat.S_ISFIFO, "a pipe, not a regular file"),
+    (stat.S_ISSOCK, "a socket, not a regular file"),
+    (stat.S_ISCHR, "a device, not a regular file"),
+    (stat.S_ISBLK, "a device, not a regular file"),
+)
+# A path loses one of the slashes of an address.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,15}):/{1,2}(.+)", re.DOTALL)
+
+
+def _missing(path: Path) -> InputError:
+    address = _ADDRESS.fullmatch(path.as_posix())
+    if address is None:
+        return InputError(f"no such file: `{path}`", hint=_nearby(path))
+    whole = f"{address[1]}://{address[2]}"
+    return InputError(f"`{whole}` is an address, not a file", hint="Download the trace and give the path of the file")
+
+
+def _limited(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks; `InputError` once they are more than may be unpacked."""
+    limit, given = source.max_bytes, 0
+    if limit is None:
+        limit = min(MAX_BYTES, max(_ALWAYS_UNPACKED, _MOST_INFLATED * source.stored_bytes))
+    for chunk in chunks:
+        given += len(chunk)
+        if given > limit:
+            packed = "unpacks to" if source.container else "holds"
+            raise InputError(
+                f"`{source.path.name}` {packed} more than {format_bytes(limit)}",
+                hint="If it really is a trace of that size, allow more with `--max-bytes`, such as `--max-bytes 100G`",
+            )
+        yield chunk
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -127,11 +163,14 @@ def _unwrap(source: Source, chunks: Iterator[bytes], depth: int) -> Iterator[byt
     if not first and source.truncated:
         raise NotATrace(
             f"`{source.path.name}` holds no readable content: {source.truncated}",
-            hint="Copy or download the file again, or capture again and let the profiler finish writing",
+            hint=REPAIR.get(
+                source.container[-1],
+                "Copy or download the file again, or capture again and let the profiler finish writing",
+            ),
         )
     if not first:
         raise NotATrace(_empty(source), hint="The profiler wrote nothing; capture again and let it finish writing")
-    kind = _container_of(first)
+    kind = container_of(first)
     if kind is None or depth >= _MAX_NESTING:
         if not source.any_content:
             _refuse_other_formats(source, first)
@@ -140,7 +179,7 @@ def _unwrap(source: Source, chunks: Iterator[bytes], depth: int) -> Iterator[byt
         return
     source.container.append(kind)
     stream = _chain(first, chunks)
-    opened = _OPENERS[kind](source, stream)
+    opened = _limited(source, _OPENERS[kind](source, stream))
     yield from _unwrap(source, opened, depth + 1)
 
 
@@ -153,18 +192,6 @@ def _empty(source: Source) -> str:
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
-
-
-def _container_of(head: bytes) -> str | None:
-    if head.startswith(MAGIC):
-        return "gzip"
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return "zstd"
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return "zip"
-    if head[257:262] == b"ustar":
-        return "tar"
-    return None
 
 
 def _open_gzip(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -203,108 +230,7 @@ def _slices(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
             yield chunk[at : at + size]
 
 
-def _open_zip(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The chosen member of a zip archive; its directory stands at the end, so a nested one is put aside first."""
-    nested = source.container != ["zip"]
-    handle: IO[bytes]
-    with tempfile.TemporaryFile() if nested else source.path.open("rb") as handle:
-        for chunk in chunks:  # reads to the end in any case, for the digest
-            if nested:
-                handle.write(chunk)
-        try:
-            archive = zipfile.ZipFile(handle)
-        except zipfile.BadZipFile:
-            raise NotATrace(
-                f"`{source.path.name}` is a damaged zip archive",
-                hint="Unpack it with `zip -FF` and give the trace inside",
-            ) from None
-        with archive:
-            yield from _zip_member(source, archive)
-
-
-def _zip_member(source: Source, archive: zipfile.ZipFile) -> Iterator[bytes]:
-    files = sorted((info for info in archive.infolist() if not info.is_dir()), key=lambda info: info.filename)
-    if any(info.filename.endswith("data.pkl") for info in files):
-        raise NotATrace(
-            f"`{source.path.name}` is a PyTorch checkpoint, not a trace",
-            hint="Give the file that torch.profiler wrote (export_chrome_trace)",
-        )
-    if any(info.flag_bits & 1 for info in files):
-        raise NotATrace(f"`{source.path.name}` is an encrypted zip archive", hint="Unpack it and give the trace inside")
-    damage = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError)
-    for info in files:
-        with suppress(*damage), archive.open(info) as member:
-            if _looks_like_trace(member.read(_LOOK)):
-                source.members.append(info.filename)
-    if not source.members:
-        raise _no_member(source)
-    source.member = source.members[0]
-    try:
-        with archive.open(source.member) as member:
-            yield from _read_chunks(member)
-    except damage as error:
-        source.truncated = f"damaged zip member ({error})"
-
-
-def _open_tar(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The first trace of a tar archive, in the archive's order, since a stream cannot be rewound."""
-    stream = io.BufferedReader(ChunkStream(chunks), CHUNK)
-    try:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for info in archive:
-                member = archive.extractfile(info) if info.isfile() else None
-                head = member.read(_LOOK) if member is not None else b""
-                if member is None or not _looks_like_trace(head):
-                    continue
-                source.members.append(info.name)
-                if source.member is None:
-                    source.member = info.name
-                    yield head
-                    yield from _read_chunks(member)
-    except (tarfile.TarError, EOFError) as error:
-        source.truncated = f"damaged tar archive ({error})"
-    if source.member is None:
-        raise _no_member(source)
-
-
-def _looks_like_trace(head: bytes) -> bool:
-    """Whether a member's first bytes are an event array, a document that has or may still have one, or compressed."""
-    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    document = text[:1] == b"{" and (b'"traceEvents"' in text or len(head) == _LOOK)
-    return document or text[:1] == b"[" or _container_of(head) is not None
-
-
-def _no_member(source: Source) -> NotATrace:
-    return NotATrace(f"`{source.path.name}` holds no trace file", hint="Pack the `.json` or `.json.gz` trace itself")
-
-
-def _read_chunks(handle: IO[bytes]) -> Iterator[bytes]:
-    while chunk := handle.read(_MEMBER_CHUNK):
-        yield chunk
-
-
-class ChunkStream(io.RawIOBase):
-    """File view of an iterator of chunks."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._rest = b""
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, as far as the current chunk goes."""
-        if not self._rest:
-            self._rest = next(self._chunks, b"")
-        taken = self._rest[: len(buffer)]
-        buffer[: len(taken)] = taken
-        self._rest = self._rest[len(taken) :]
-        return len(taken)
-
-
-_OPENERS = {"gzip": _open_gzip, "zstd": _open_zstd, "zip": _open_zip, "tar": _open_tar}
+_OPENERS = {"gzip": _open_gzip, "zstd": _open_zstd, "zip": open_zip, "tar": open_tar}
 
 # (start of the content, what it is, what to do)
 _FOREIGN: tuple[tuple[bytes, str, str], ...] = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rooftrace.contracts import credentials, identities
 from rooftrace.trace.rawevents import MALFORMED
 
 _KEEP = (
@@ -39,7 +40,9 @@ def parse_envelope(head: bytes, tail: bytes) -> dict[str, Any]:
         merged.update(_loads(part))
     kept = {key: merged[key] for key in _KEEP if key in merged}
     kept |= {key: value for key, value in sorted(merged.items()) if _VERSION_KEY.match(key)}
-    return kept
+    named = identities.by_kind({key: value for key, value in merged.items() if key not in kept})
+    secret = sorted(credentials.secret_names(merged))
+    return kept | ({identities.KEY: named} if named else {}) | ({credentials.KEY: secret} if secret else {})
 
 
 def _object_text(head: bytes, tail: bytes) -> bytes:

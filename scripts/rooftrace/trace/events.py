@@ -129,6 +129,10 @@ class Trace:
     `wait_stream` and `wait_record` tell of a `SYNC` event for which stream it waits, and for the event that the call
     of which correlation recorded. `collective` and `grid` number `collectives` and `grids`. `graph_node` is 0 for a
     kernel that no graph launched, where the writer says so.
+
+    `clocks_apart_ns` is how far the events of the host lie from those of the GPU where the two have clocks of their
+    own, else 0: then no distance between host and GPU means anything. `host_moved_ns` is what was added to the times
+    of the host so that they lie beside the GPU's.
     """
 
     kind: NDArray[np.uint8]
@@ -161,11 +165,19 @@ class Trace:
     event_count: int
     base_ns: int
     layout: str
+    clocks_apart_ns: int = 0
+    host_moved_ns: int = 0
+    # What others have made of a signature, by its number: many ask for the same one.
+    parsed: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def end(self) -> NDArray[np.int64]:
         """End of each event, ns."""
         return self.start + self.dur
+
+    def end_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """End of some events, ns."""
+        return self.start[rows] + self.dur[rows]
 
     def of_kind(self, *kinds: Kind) -> NDArray[np.int64]:
         """Row numbers of the given kinds, in file order."""

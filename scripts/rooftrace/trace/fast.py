@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ MAX_TAIL = 16 << 20
 _TYPED_TRIES = 8
 
 _SECOND_ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[\s*\{')
+_EVENT = re.compile(rb'\{\s{0,32}"ph"\s{0,32}:\s{0,32}"X"')
 _decode_fast = msgspec.json.Decoder(list[FastEvent]).decode
 _decode_strict = msgspec.json.Decoder(list[StrictEvent]).decode
 _decode_exact = msgspec.json.Decoder(list[ExactEvent | None]).decode
@@ -43,18 +45,22 @@ def read(source: Source, progress: Callable[[int], None] | None = None, places: 
     if places is None:
         places = parallel.places(source.path)
     try:
-        return _read(source, progress, places)
+        return _read(source, progress, places, _Reader())
     except _HelperFailed:
         source.rewind()
-        return _read(source, progress, ())
+        return _read(source, progress, (), _Reader())
+
+
+def read_adding_zeros(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
+    """The same, of a file whose times lack the zeros of their fractions (see `unpadded`)."""
+    return _read(source, progress, (), _Reader(add_zeros=True))
 
 
 class _HelperFailed(Exception):  # noqa: N818 - caught above, never seen
     """A stretch that was left to a helper was not read."""
 
 
-def _read(source: Source, progress: Callable[[int], None] | None, places: Sequence[int]) -> Trace:
-    reader = _Reader()
+def _read(source: Source, progress: Callable[[int], None] | None, places: Sequence[int], reader: _Reader) -> Trace:
     with parallel.helpers(source.path, places) as helpers:
         chunks = source.chunks()
         head = blocks.split_head(chunks, source.path.name)
@@ -84,7 +90,7 @@ def _tell(progress: Callable[[int], None] | None, source: Source) -> None:
 
 def read_stretch(path: Path, places: Sequence[int], number: int) -> ReaderState:
     """What a reader has read after the stretch of this number, begun between two events."""
-    source = open_source(path)
+    source = open_source(path, sys.maxsize)  # the reader that puts the stretches together keeps to the limit
     chunks = source.chunks(digest=False)
     head = blocks.split_head(chunks, path.name)
     stretches = blocks.Stretches(head.rest, chunks, head.offset)
@@ -116,14 +122,14 @@ class ReaderState:
 class _Reader:
     """Feeds pieces to the columns until the array ends; the rest is the tail."""
 
-    def __init__(self) -> None:
-        self.columns = Columns()
+    def __init__(self, *, add_zeros: bool = False) -> None:
+        self.columns = Columns(add_zeros=add_zeros)
         self.repaired = self.columns.repaired
         self.dropped = self.columns.dropped
         self.tail = bytearray()
         self._tail_end = 0
         self.closed = False
-        self._times_are_exact = True
+        self._times_are_exact = not add_zeros
         self._typed_pays = _TYPED_TRIES
         self._proven = True
         self._pending = bytearray()
@@ -247,6 +253,11 @@ class _Reader:
         second = _SECOND_ARRAY.search(text)
         if second:
             self.dropped.add("second trace in the same file", 1, offset + second.start())
+        elif (left := _EVENT.search(text)) is not None:
+            count = sum(1 for _ in _EVENT.finditer(text))
+            self.dropped.add(
+                "event behind the end of the trace: several ranks wrote this file", count, offset + left.start()
+            )
         if len(self.tail) < MAX_TAIL:
             self.tail += (_between(self._tail_end, offset) if self.tail else b"") + text
         self._tail_end = offset + len(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.errors import NotATrace
-from rooftrace.trace import containers, fast, formats
+from rooftrace.trace import clocks, containers, fast, formats, unpadded
 from rooftrace.trace.columns import MISSING
 from rooftrace.trace.events import GPU_KINDS, Kind, Trace
 from rooftrace.units import NS_PER_S
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 # A clock that has run for a minute: events at or before zero beside it were never stamped.
 _UNSTAMPED_BEFORE_NS = 60 * NS_PER_S
 _RECORD_AGAIN = "Record again, while the workload runs, and let the profiler finish writing"
-# A hundred days and a petabyte: beyond, a number is damage, and sums of it would leave 64 bits.
-_LONGEST_NS = 100 * 86_400 * NS_PER_S
+# A petabyte: beyond, a number is damage.
 _MOST_BYTES = 10**15
+# Sums over all events have to stay within 64 bits, with as much again for what is added to them.
+_LARGEST_SUM = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +39,19 @@ class FileFacts:
     members: tuple[str, ...]
     member: str | None
     content_bytes: int
+    unclear_fractions: int = 0  # times whose fraction may lack its zeros
 
 
-def load(path: Path, progress: Callable[[int], None] | None = None) -> tuple[Trace, FileFacts]:
-    """A trace with all times in integer ns since its first event, and the facts of its file."""
-    source = containers.open_source(path)
-    other = formats.find(source)
-    trace = settle_times(other.read(source, progress) if other else fast.read(source, progress))
+def load(
+    path: Path, progress: Callable[[int], None] | None = None, *, max_bytes: int | None = None
+) -> tuple[Trace, FileFacts]:
+    """A trace with all times in integer ns since its first event, and the facts of its file.
+
+    `max_bytes`: the most that is unpacked; unless given, as much as a trace in a file of this size may hold.
+    """
+    source = containers.open_source(path, max_bytes)
+    trace, unclear = _read(source, progress)
+    trace = settle_times(trace)
     if not trace.kind.size:
         raise NotATrace(_nothing_intact(source, trace), hint=_RECORD_AGAIN)
     container = "+".join(source.container) or "plain"
@@ -56,8 +63,27 @@ def load(path: Path, progress: Callable[[int], None] | None = None) -> tuple[Tra
         members=tuple(source.members),
         member=source.member,
         content_bytes=source.content_bytes,
+        unclear_fractions=unclear,
     )
     return trace, facts
+
+
+def _read(source: containers.Source, progress: Callable[[int], None] | None) -> tuple[Trace, int]:
+    """The columns, and how many times have fractions of which it is not known whether zeros are missing."""
+    other = formats.find(source)
+    if other is not None:
+        return other.read(source, progress), 0
+    trace = fast.read(source, progress)
+    if not unpadded.may_lack_zeros(trace.header):
+        return trace, 0
+    found = unpadded.look_at(containers.open_source(source.path, source.max_bytes))
+    if not found.lack_zeros:
+        return trace, found.short
+    source.rewind()
+    trace = fast.read_adding_zeros(source, progress)
+    if found.first is not None:
+        trace.repaired.first_offset[unpadded.REASON] = found.first
+    return trace, 0
 
 
 def _nothing_intact(source: containers.Source, trace: Trace) -> str:
@@ -69,15 +95,24 @@ def _nothing_intact(source: containers.Source, trace: Trace) -> str:
 
 def settle_times(trace: Trace) -> Trace:
     """Drop events that were never stamped, mend durations, and count from the first event on."""
-    trace = _without_unstamped(trace)
+    trace = _without_strays(_without_unstamped(trace))
     _drop_flows_without_time(trace)
     if not trace.start.size:
         return trace
+    trace = clocks.bring_together(trace)
     _mend_durations(trace)
     base = int(trace.start.min())
     trace.start -= base
     trace.flows.ts -= base
     return replace(trace, base_ns=base)
+
+
+def _without_strays(trace: Trace) -> Trace:
+    gone = clocks.strays(trace)
+    if gone is None:
+        return trace
+    trace.dropped.add("event a day or more from all others", int(gone.sum()))
+    return _select(trace, ~gone)
 
 
 def _without_unstamped(trace: Trace) -> Trace:
@@ -112,15 +147,24 @@ def _mend_durations(trace: Trace) -> None:
     """Unfinished host events reach to the window's end (the tree cuts them at their parent); others become empty."""
     dur = trace.dur
     absent, negative = dur == MISSING, (dur < 0) & (dur != MISSING)
-    endless = dur > _LONGEST_NS
     unfinished = (dur == -1000) & (trace.kind <= int(Kind.DRIVER))
-    dur[absent | negative | endless] = 0
-    trace.nbytes = np.where(trace.nbytes > _MOST_BYTES, -1, trace.nbytes)
-    end = int((trace.start + dur).max())
-    dur[unfinished] = end - trace.start[unfinished]
+    dur[absent | negative] = 0
+    end = int((trace.start + np.where(dur > clocks.LONGEST_NS, 0, dur)).max())
+    dur[unfinished] = np.minimum(end - trace.start[unfinished], clocks.LONGEST_NS)
+    endless = _beyond(dur, clocks.LONGEST_NS)
+    dur[endless] = 0
+    trace.nbytes = np.where(_beyond(trace.nbytes, _MOST_BYTES), -1, trace.nbytes)
     gpu = np.isin(trace.kind, GPU_KINDS)
-    trace.repaired.add("event longer than a hundred days", int(endless.sum()))
+    trace.repaired.add("event of impossible length", int(endless.sum()))
     trace.repaired.add("event without a duration", int(absent.sum()))
     trace.repaired.add("unfinished host event", int(unfinished.sum()))
     trace.repaired.add("GPU event with a negative duration", int((negative & gpu).sum()))
     trace.repaired.add("host event with a negative duration", int((negative & ~gpu & ~unfinished).sum()))
+
+
+def _beyond(values: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
+    """Values over the limit; over the mean that a sum allows, if the sum of the others is more than it may be."""
+    beyond: NDArray[np.bool_] = values > most
+    if float(np.where(beyond, 0, values).sum(dtype=np.float64)) > _LARGEST_SUM:
+        beyond = values > _LARGEST_SUM // values.size
+    return beyond

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import ijson
 import msgspec
 
+from rooftrace.trace.archives import ChunkStream
 from rooftrace.trace.columns import Columns
-from rooftrace.trace.containers import ChunkStream
 from rooftrace.trace.envelope import parse_envelope
 from rooftrace.trace.rawevents import NO_ARGS, NO_RAW, ExactEvent
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _BOUNDARY = re.compile(rb"\}[\s,]*(?=\{)")
 _GAP = re.compile(rb"[\s,\x00]*")
 _ARRAY_END = re.compile(rb'(\})\s*,?\s*\]\s*(?=,\s*"|\}|\]|\Z)')
+# Where another document begins, written into this one: what follows the bracket are events again.
+_HEADER = re.compile(rb'"traceEvents"\s{0,32}:\s{0,32}\[\s{0,32}(?=\{)')
 _TOKEN = re.compile(rb'[{}\[\]"]|\\.', re.DOTALL)
 # An event whose name holds unescaped quotes and `},{` may take this many fragments.
 _MAX_JOIN = 6
@@ -127,6 +129,9 @@ class Salvage:
         event = read_intact(self.text[start:end])
         if event is not None and not (event.ph or self.proven):  # a part of the damaged event before
             self._go_on_from(end)
+            return False
+        if event is None and (header := _HEADER.search(self.text, start, end)):
+            self._drop_up_to_events(start, header.end())
             return False
         event = event or self._mend_balanced(start, end)
         if event is None:
@@ -251,6 +256,12 @@ class Salvage:
             self._go_on_from(end)
         else:
             self.tail = array_end
+
+    def _drop_up_to_events(self, start: int, end: int) -> None:
+        """Count the beginning of another document, in which events follow."""
+        self.sink.dropped.add("beginning of another trace: several ranks wrote this file", 1, self.offset + start)
+        self.proven = True
+        self._go_on_from(end)
 
     def _array_end_behind(self, start: int, end: int, *, ran_off: bool) -> int | None:
         """The first bracket in the fragment that is followed by the rest of an object, or by nothing."""

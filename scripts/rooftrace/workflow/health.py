@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from rooftrace.calltree import Link, Work
+from rooftrace.contracts import credentials
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.report import Health, HealthNote
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
-from rooftrace.units import format_count, format_ns, format_pct, pct
+from rooftrace.units import NS_PER_S, format_count, format_ns, format_pct, pct
+from rooftrace.workflow import inflation
+from rooftrace.workflow.capture import Recorder, recorder_of
 from rooftrace.workflow.options import launches_per_step
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from rooftrace.analyzers import Workload
     from rooftrace.trace import FileFacts
+    from rooftrace.workflow.findings import Results
     from rooftrace.workflow.prepare import Prepared
 
 Severity = Literal["info", "limit", "severe"]
@@ -30,25 +34,25 @@ _FEW_KERNELS = 20
 _MUCH_CARRY_IN_PCT = 5.0
 _WARM_UP_FACTOR = 1.5
 _FEW_STEPS = 2
-# Some runs write their environment into the trace.
-_SECRET = re.compile(r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
-_SHORTEST_SECRET = 8
-_LONGEST_NAME = 60
 _SECRETS_NAMED = 3
-_MOST_VALUES = 100_000
 
 
-def assess(prepared: Prepared, facts: FileFacts) -> Health:
-    """Verdict and notes, the most severe first."""
+def assess(prepared: Prepared, facts: FileFacts, results: Results | None = None) -> Health:
+    """Verdict and notes, the most severe first; what the profiler's own cost changes is told where there are results.
+
+    ``results``: findings scored by replay, and what the replay tells of the run.
+    """
     workload = prepared.workload
+    recorder = recorder_of(workload.trace)
     notes = [
         *_file_notes(workload, facts),
         *_secret_note(workload),
-        *_gpu_notes(workload, facts),
+        *_gpu_notes(workload, facts, recorder),
         *_link_notes(workload),
         *_duration_notes(prepared),
         *_step_notes(workload),
-        *_recording_notes(workload),
+        *_recording_notes(workload, recorder),
+        *_inflation_note(workload, results, recorder),
         *_platform_notes(prepared),
     ]
     notes.sort(key=lambda note: _ORDER[note.severity])
@@ -85,6 +89,14 @@ def _file_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
             "Unpack it to analyse the others.",
             len(facts.members),
         )
+    if facts.unclear_fractions:
+        yield _note(
+            "clock_precision",
+            "info",
+            f"{format_count(facts.unclear_fractions)} times have fractions that may lack zeros (a fault of torch "
+            "nightlies of March 2024): times may be wrong by up to a microsecond.",
+            facts.unclear_fractions,
+        )
     for code, verb, tally in (
         ("repaired", "repaired", trace.repaired),
         ("dropped", "dropped", trace.dropped),
@@ -104,7 +116,7 @@ def _file_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
 
 def _secret_note(workload: Workload) -> Iterator[HealthNote]:
     """Names, never values, of what looks like credentials in the header of the file."""
-    found = sorted(secret_names(workload.trace.header))
+    found = workload.trace.header.get(credentials.KEY, [])
     if found:
         more = f" and {len(found) - _SECRETS_NAMED} more" if len(found) > _SECRETS_NAMED else ""
         named = ", ".join(f"`{name}`" for name in found[:_SECRETS_NAMED])
@@ -117,29 +129,10 @@ def _secret_note(workload: Workload) -> Iterator[HealthNote]:
         )
 
 
-def secret_names(header: object) -> set[str]:
-    """Keys of non-empty texts, at any depth, that are named like credentials."""
-    names: set[str] = set()
-    waiting = [header]
-    looked_at = 0
-    while waiting and looked_at < _MOST_VALUES:
-        value = waiting.pop()
-        looked_at += 1
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                if isinstance(inner, dict | list):
-                    waiting.append(inner)
-                elif isinstance(inner, str) and len(inner) >= _SHORTEST_SECRET and _SECRET.search(str(key)):
-                    names.add(str(key)[:_LONGEST_NAME])
-        elif isinstance(value, list):
-            waiting += value
-    return names
-
-
-def _gpu_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
+def _gpu_notes(workload: Workload, facts: FileFacts, recorder: Recorder) -> Iterator[HealthNote]:
     trace, count = workload.trace, int(workload.activities.row.size)
     if count == 0:
-        yield _no_gpu_note(workload, cut=facts.truncated is not None)
+        yield _no_gpu_note(workload, recorder, cut=facts.truncated is not None)
     elif count < _FEW_KERNELS:
         yield _note("few_gpu_events", "info", f"Only {count} GPU events: too few to speak for a workload.", count)
     overhead = trace.of_kind(Kind.OVERHEAD)
@@ -153,10 +146,10 @@ def _gpu_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
         )
 
 
-def _no_gpu_note(workload: Workload, *, cut: bool) -> HealthNote:
+def _no_gpu_note(workload: Workload, recorder: Recorder, *, cut: bool) -> HealthNote:
     trace = workload.trace
     launches = _launch_rows(workload)
-    captures = any("BeginCapture" in trace.names[code] for code in np.unique(workload.tree.name).tolist())
+    captures = any("BeginCapture" in trace.names[code] for code in sorted_unique(workload.tree.name).tolist())
     if cut:
         text = "No GPU events in what is left of the file: it was cut before the part that would hold them."
     elif captures:
@@ -164,12 +157,12 @@ def _no_gpu_note(workload: Workload, *, cut: bool) -> HealthNote:
     elif launches.size:
         text = (
             f"{format_count(launches.size)} kernel launches but no GPU events: the GPU activity was lost "
-            "(driver and profiler versions, or a missing ProfilerActivity.CUDA)."
+            f"(driver and profiler versions, or a missing {recorder.gpu})."
         )
     elif trace.header.get("deviceProperties"):
-        text = "A GPU is listed but neither launches nor GPU events were recorded: profile with ProfilerActivity.CUDA."
+        text = f"A GPU is listed but neither launches nor GPU events were recorded: profile with {recorder.gpu}."
     else:
-        text = "No GPU events: a run on the CPU, or a profile without ProfilerActivity.CUDA."
+        text = f"No GPU events: a run on the CPU, or a profile without {recorder.gpu}."
     return _note("no_gpu_events", "severe" if launches.size and not captures else "limit", text, int(launches.size))
 
 
@@ -177,7 +170,7 @@ def _launch_rows(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64
     """Rows of calls that launch a kernel or a graph."""
     trace = workload.trace
     rows = trace.of_kind(Kind.RUNTIME, Kind.DRIVER)
-    codes = np.unique(trace.name[rows])
+    codes = sorted_unique(trace.name[rows])
     launching = [c for c in codes.tolist() if "Launch" in trace.names[c] and "HostFunc" not in trace.names[c]]
     return rows[np.isin(trace.name[rows], launching)]
 
@@ -240,6 +233,14 @@ def _graph_note(workload: Workload, total: int) -> Iterator[HealthNote]:
 
 def _clock_note(workload: Workload) -> Iterator[HealthNote]:
     activities = workload.activities
+    if activities.apart:
+        hours = format_count(workload.trace.clocks_apart_ns / (3_600 * NS_PER_S))
+        yield _note(
+            "clocks_apart",
+            "limit",
+            f"Host and GPU have clocks of their own, {hours} hours apart: ops own the kernels that they launched, "
+            "but why the GPU waited is not known.",
+        )
     linked = np.flatnonzero(activities.link == int(Link.CORRELATION))
     early = activities.start[linked] < workload.tree.start[activities.launch[linked]] - _CLOCK_JITTER_NS
     if early.any():
@@ -291,24 +292,35 @@ def _step_notes(workload: Workload) -> Iterator[HealthNote]:
         )
 
 
-def _recording_notes(workload: Workload) -> Iterator[HealthNote]:
+def _recording_notes(workload: Workload, recorder: Recorder) -> Iterator[HealthNote]:
     trace = workload.trace
     ops = (trace.kind == int(Kind.CPU_OP)).any()
     if not ops:
-        yield _note("no_ops", "limit", "No host ops recorded: kernels are reported by name only.")
+        yield _note("no_ops", "limit", f"No host ops recorded: kernels are reported by name only.{recorder.ops}")
     elif not (trace.inputs >= 0).any():
         flag = " although its header says so" if trace.header.get("record_shapes") else ""
         yield _note(
             "no_shapes",
             "limit",
-            f"No input shapes recorded{flag}: kernels cannot be rated. Profile with record_shapes=True.",
+            f"No input shapes recorded{flag}: kernels cannot be rated.{recorder.shapes}",
         )
     if ops and not (trace.kind == int(Kind.PYTHON)).any():
         flag = " although its header says so" if trace.header.get("with_stack") else ""
         yield _note(
             "no_stacks",
             "info",
-            f"No Python stacks recorded{flag}: modules and source lines are unknown. Profile with with_stack=True.",
+            f"No Python stacks recorded{flag}: modules and source lines are unknown.{recorder.stacks}",
+        )
+
+
+def _inflation_note(workload: Workload, results: Results | None, recorder: Recorder) -> Iterator[HealthNote]:
+    changes = inflation.changes(workload, results) if results is not None else []
+    if changes:
+        yield _note(
+            "profiler_inflated",
+            "limit",
+            f"With all host time halved {' and '.join(changes)}: what recording it cost the host may be what makes the "
+            f"host look like the limit. {recorder.light}",
         )
 
 

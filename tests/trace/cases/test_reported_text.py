@@ -81,26 +81,44 @@ def test_a9_log_lines_that_are_no_json_and_empty_metadata_do_not_hide_the_events
     assert outcome.parts() == BOTH
 
 
-def test_a10_two_ranks_that_wrote_one_file_are_told() -> None:
-    """The second writer's beginning stands in the middle of the first one's events."""
-    whole = document(*(kernel(f"k{number}", 10 * number, 5) for number in range(50)))
-    half = len(whole) // 2
-    outcome = result_of(whole[:half] + document(BEFORE, BEHIND))
-
-    assert outcome.parts()["compute_ns"] > 20 * 5_000
-    assert "dropped" in outcome.codes
+FIFTY = document(*(kernel(f"k{number}", 10 * number, 5) for number in range(50)))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="that a second document begins amid the events is counted as an unreadable event; trace/salvage.py could "
-    "tell it as what it is, as fast._Reader does behind the array",
-)
-def test_a10_the_likely_cause_of_two_headers_is_named() -> None:
-    whole = document(*(kernel(f"k{number}", 10 * number, 5) for number in range(50)))
-    outcome = result_of(whole[: len(whole) // 2] + document(BEFORE, BEHIND))
+def test_a10_of_two_ranks_that_wrote_one_file_every_intact_event_is_kept_and_the_cause_is_told() -> None:
+    """The second writer's beginning stands amid the first one's events: the cut one is lost, both of it are read.
 
-    assert "second trace in the same file" in outcome.note("dropped")
+    Kernels of 5 µs at 0, 10 … 240; those of 10 µs at 10 and 30 add 5 µs each: 25 * 5 + 2 * 5.
+    """
+    outcome = result_of(FIFTY[: len(FIFTY) // 2] + document(BEFORE, BEHIND))
+
+    assert outcome.trace.kind.size == 25 + 2
+    assert outcome.parts() == {"span_ns": 245_000, "compute_ns": 135_000, "idle_ns": 110_000}
+    assert outcome.note("dropped") == (
+        "1 events dropped: beginning of another trace: several ranks wrote this file, the first at byte "
+        f"{FIFTY.index(kernel('k25', 250, 5).encode())}."
+    )
+
+
+def test_a10_what_a_longer_trace_left_behind_a_shorter_one_is_told_and_not_mixed_in() -> None:
+    """Two ranks wrote from the same place on: the rest of the longer file stands behind the end of the shorter."""
+    longer = document(*(kernel(f"j{number}", 10 * number, 5) for number in range(60)))
+    rest = longer[len(FIFTY) :]
+    outcome = result_of(FIFTY + rest)
+
+    assert outcome.parts() == {"span_ns": 495_000, "compute_ns": 250_000, "idle_ns": 245_000}
+    # of j0 … j59, each as long as one of k0 … k49, those behind the length of fifty: j50 is cut
+    assert outcome.note("dropped") == (
+        "9 events dropped: event behind the end of the trace: several ranks wrote this file, "
+        f"the first at byte {longer.index(kernel('j51', 510, 5).encode())}."
+    )
+
+
+def test_a10_a_name_that_speaks_of_events_is_no_beginning_of_a_trace() -> None:
+    named = kernel('{\\"traceEvents\\":[{\\"ph\\":', 30, 10)
+    outcome = result_of(document(BEFORE, named, '{"ph":"X","ts":nan}'))
+
+    assert outcome.parts() == BOTH
+    assert "dropped" not in outcome.codes or "another trace" not in outcome.note("dropped")
 
 
 def test_a11_a_gzip_file_of_nothing_says_so() -> None:

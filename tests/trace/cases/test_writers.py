@@ -149,18 +149,28 @@ def test_before_february_2024_external_ids_are_correlations_and_mean_nothing() -
     assert result(mixed).parts() == THREE
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="no note tells that fractions of these nightlies lack their zeros; workflow/health.py could say so where "
-    "displayTimeUnit is ns, there is no baseTimeNanoseconds, and fractions have one or two digits",
-)
-def test_of_march_2024_times_without_padding_are_told_as_imprecise() -> None:
-    """Nightlies wrote 10 µs and 5 ns as `10.5`: what is read as 500 ns may be 5."""
-    trace = run()
-    trace.header(displayTimeUnit="ns")
-    trace.kernel("k", ts=1500.5, dur=10.25)
+def nightly(*times: tuple[str, str]) -> bytes:
+    """Kernels with times as they stand in the file, under the header of those weeks."""
+    whole = document(*(kernel("k", ts, dur) for ts, dur in times))
+    return whole.replace(b'"schemaVersion":1,', b'"schemaVersion":1,"displayTimeUnit":"ns",', 1)
 
-    assert "clock_precision" in result(trace).codes
+
+def test_of_march_2024_times_get_the_zeros_that_their_fractions_lack() -> None:
+    """10.5 is 10 µs and 5 ns: nine kernels of 2 µs and 50 ns, 10 µs and 1 ns apart."""
+    outcome = result_of(nightly(*((f"{1000 + 10 * number}.{number}", "2.50") for number in range(9))))
+
+    # the last begins at 1080 µs and 8 ns, the first at 1000: 80.008 + 2.050
+    assert outcome.parts() == {"span_ns": 82_058, "compute_ns": 9 * 2_050, "idle_ns": 82_058 - 9 * 2_050}
+    assert outcome.note("repaired").startswith("9 events repaired: time without the zeros of its fraction, the first")
+    assert "clock_precision" not in outcome.codes
+
+
+def test_of_march_2024_times_that_prove_nothing_are_told_as_imprecise_and_left() -> None:
+    outcome = result_of(nightly(("1000.5", "10.25"), ("1020.5", "10.25")))
+
+    assert outcome.parts() == {"span_ns": 30_250, "compute_ns": 20_500, "idle_ns": 9_750}
+    assert outcome.note("clock_precision").startswith("4 times have fractions that may lack zeros")
+    assert "repaired" not in outcome.codes
 
 
 def test_of_april_2024_times_count_from_a_base_of_each_file() -> None:
