@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS = PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$$($(PYTHON) tests/run.py --print-python)"
 
-.PHONY: all lint types test format gen gen-check bench coverage replay-report fusion-report compare-report token-report eval fuzz test-torch
+.PHONY: all lint types test format gen gen-check bench coverage replay-report fusion-report compare-report pattern-report token-report eval eval-short fuzz test-torch
 
 all:
 	$(PYTHON) tests/run.py
@@ -41,11 +41,18 @@ fusion-report:
 compare-report:
 	$(TOOLS) -m benchmarks.compare_report
 
+pattern-report:
+	$(TOOLS) -m benchmarks.pattern_report
+
 token-report:
 	$(TOOLS) -m benchmarks.token_report
 
+# The whole corpus; `make eval-short` takes a part of it
 eval:
 	$(TOOLS) -m evals.scoring
+
+eval-short:
+	$(TOOLS) -m evals.scoring --short
 
 # Growth of the run time, then random inputs: make fuzz MINUTES=120
 MINUTES ?= 10

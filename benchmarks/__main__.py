@@ -24,22 +24,30 @@ USUAL = (
     "h100/google_owlv2-large-patch14-ensemble__1016001.json.gz",
 )
 LARGE = USUAL[0]
-LARGE_TIMES = 13  # 62 MB each: about 810 MB
+COPIES = (3, 13)  # of 62 MB each: about 190 and 810 MB; 80 make 5 GB
 
 
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("traces", nargs="*", type=Path, help="trace files (default: two real ones)")
-    parser.add_argument("--large", action="store_true", help="also a valid trace of about 800 MB, made on the spot")
+    parser.add_argument(
+        "--large",
+        nargs="*",
+        type=int,
+        metavar="COPIES",
+        help="also valid traces made on the spot of so many copies of a real one (default 3 and 13: 190 and 810 MB)",
+    )
     parser.add_argument("--runs", type=int, default=3, help="processes a figure (default 3)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rooftrace-bench-") as folder:
         paths = options.traces or [TRACES / name for name in USUAL]
-        if options.large:
-            paths = [*paths, make_large(Path(folder))]
         rows = [measure(path, Path(folder), options.runs) for path in paths if path.is_file()]
+        for copies in [] if options.large is None else options.large or COPIES:
+            large = make_large(Path(folder), copies)
+            rows.append(measure(large, Path(folder), options.runs))
+            large.unlink()
     if options.json:
         print(json.dumps(rows, indent=2))
         return
@@ -52,13 +60,11 @@ def main() -> None:
     print(f"{'--help':40} {'':10} {'':8} {help_seconds(options.runs):>10.2f}")
 
 
-def make_large(folder: Path) -> Path:
+def make_large(folder: Path, copies: int) -> Path:
     """A real trace repeated with shifted times and ids, uncompressed."""
-    target = folder / "large.json"
+    target = folder / f"{copies}_copies.json"
     command = [sys.executable, "-m", "evals.workshop", "repeat", str(TRACES / LARGE)]
-    subprocess.run(
-        [*command, "--times", str(LARGE_TIMES), "--output", str(target)], cwd=ROOT, check=True, stdout=sys.stderr
-    )
+    subprocess.run([*command, "--times", str(copies), "--output", str(target)], cwd=ROOT, check=True, stdout=sys.stderr)
     return target
 
 

@@ -131,7 +131,8 @@ def report_real(folder: Path) -> None:
         print(
             f"{names[0]} → {names[1]}: {format_ns(comparison.base.side.span_ns)} to "
             f"{format_ns(comparison.target.side.span_ns)}, {comparison.verdict}, by {comparison.level}, "
-            f"aligned {format_pct(aligned.base_pct)} / {format_pct(aligned.target_pct)}, "
+            f"aligned {format_pct(aligned.base_pct)} / {format_pct(aligned.target_pct)} (but for copies that one side "
+            f"makes more {format_pct(aligned.least_but_copies_pct)}), "
             f"{len(comparison.rows)} rows, {len(comparison.findings)} findings; {costs[names]}"
         )
 
@@ -157,8 +158,10 @@ def cost(arguments: list[str]) -> tuple[float, float]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    _, _, usage = os.wait4(process.pid, 0)
-    process.returncode = 0
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:  # what a command took that failed is no cost of it
+        raise subprocess.CalledProcessError(process.returncode, arguments)
     unit = 1024 if sys.platform == "darwin" else 1
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit / 1024
 

@@ -1,7 +1,8 @@
-"""What a run puts in front of models, in tokens of four bytes: ``python -m benchmarks.token_report TRACE…``.
+"""What a run puts in front of models, in tokens of four bytes: ``python -m benchmarks.token_report [TRACE…]``.
 
-Counted once each: the skill file that starts a run, every brief, and what `prepare`, `next` and `report` print for the
-agent. Prose that a writer sends is not: it is the work itself.
+Counted once each: the skill file that starts a run, every brief, what `prepare`, `next` and `report` print for the
+agent, and the part of the report that its answer needs. Prose that a writer sends is not: it is the work itself.
+Without a trace, those of the target, from the folder that ROOFTRACE_TRACES names (``../shared/traces``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -19,9 +21,17 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from rooftrace.cli import main as command  # noqa: E402 - found only now
 
 BYTES_PER_TOKEN = 4
-# What the longest run may take: the small models of the target, then the large ones.
-LIMITS = {"resnet": 40_000, "xdit": 40_000}
+TRACES = Path(os.environ.get("ROOFTRACE_TRACES", ROOT.parent / "shared" / "traces"))
 USUAL_LIMIT = 25_000
+# What a run may take: the small models of the target, then the large ones.
+TARGET = {
+    "h100/gaunernst_bert-small-uncased__1016001.json.gz": USUAL_LIMIT,
+    "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": USUAL_LIMIT,
+    "h100/Falconsai_nsfw_image_detection__1016002.json.gz": USUAL_LIMIT,
+    "mi300/resnet_act_checkpoint.json.gz": 40_000,
+    "serving/xdit_sd_3.5/profile_trace_rank_0.json.gz": 40_000,
+}
+_READ = ("\n## What To Do First\n", "\n## ")  # the answer reads down to the heading after this one
 
 
 def told(*arguments: str) -> int:
@@ -42,20 +52,30 @@ def sizes(trace: Path, run: Path) -> dict[str, int]:
     # Every task is handed out twice at most; `next` is asked once more for the report and once for the end.
     found["next"] = sum(told("next", str(run)) for _ in range(2 + len(briefs) // 3))
     found["report"] = told("report", str(run))
+    found["analysis.md"] = len(read_for_the_answer((run / "analysis.md").read_text(encoding="utf-8")).encode())
     return found | {f"tasks/{path.name}": path.stat().st_size for path in briefs}
+
+
+def read_for_the_answer(report: str) -> str:
+    """The report down to the end of *What To Do First*."""
+    before, heading, after = report.partition(_READ[0])
+    return before + heading + after.partition(_READ[1])[0]
 
 
 def limit_of(trace: Path) -> int:
     """Tokens that a run of this trace may take."""
-    return next((limit for word, limit in LIMITS.items() if word in str(trace).lower()), USUAL_LIMIT)
+    return next((limit for name, limit in TARGET.items() if trace.as_posix().endswith(name)), USUAL_LIMIT)
 
 
 def main() -> int:
-    """Print one table a trace; 1 if any is over its limit."""
+    """Print one table a trace; 1 if any is over its limit, 2 if there is none."""
     parser = argparse.ArgumentParser(description="Tokens that a run puts in front of models.")
-    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
+    parser.add_argument("traces", nargs="*", type=Path, metavar="TRACE")
+    traces = parser.parse_args().traces or [TRACES / name for name in TARGET if (TRACES / name).is_file()]
+    if not traces:
+        parser.error(f"no traces in {TRACES}: give some, or name their folder with ROOFTRACE_TRACES")
     over = 0
-    for trace in parser.parse_args().traces:
+    for trace in traces:
         with tempfile.TemporaryDirectory() as folder:
             parts = sizes(trace, Path(folder) / "run")
         total = sum(parts.values()) // BYTES_PER_TOKEN

@@ -37,7 +37,7 @@ class Harness:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What came of it; ``tokens`` and ``cost`` where the harness reports them."""
+    """What came of it; ``tokens`` and ``cost`` where the harness reports them, ``seconds`` where they were measured."""
 
     task: Task
     folder: Path
@@ -45,7 +45,7 @@ class Attempt:
     number: int
     exit_code: int | None
     answer: str
-    seconds: float
+    seconds: float | None
     tokens: int | None
     cost: float | None
     written: tuple[str, ...]
@@ -62,11 +62,7 @@ class Attempt:
 
 def attempt(task: Task, harness: Harness, folder: Path, number: int, *, has_skill: bool) -> Attempt:
     """Makes the folder, runs the harness in it and reads what it printed."""
-    folder.mkdir(parents=True)
-    task.provide(folder)
-    pack = folder / harness.installed if has_skill else None
-    if pack is not None:
-        install(pack, harness.source)
+    pack = make(task, folder, harness.installed if has_skill else "", harness.source)
     before = listing(folder, pack)
     words = [word.replace("{prompt}", task.prompt) for word in shlex.split(harness.command)]
     variables = {**os.environ, **harness.variables, "ROOFTRACE_ATTEMPT": str(number), "PACK": str(pack or "")}
@@ -79,17 +75,42 @@ def attempt(task: Task, harness: Harness, folder: Path, number: int, *, has_skil
         (folder.parent / f"{folder.name}.stderr").write_text(done.stderr, encoding="utf-8")
     except subprocess.TimeoutExpired:
         code, output = None, ""
-    seconds = time.monotonic() - started
-    answer, tokens, cost = spoken(output)
+    said = Said(exit_code=code, output=output, seconds=time.monotonic() - started)
+    return looked_at(task, (folder, pack), number, before, said)
+
+
+def make(task: Task, folder: Path, installed: str, source: str) -> Path | None:
+    """A folder with the task's files and the pack where a harness looks for it; its place, None for no pack."""
+    folder.mkdir(parents=True)
+    task.provide(folder)
+    if not installed:
+        return None
+    install(folder / installed, source)
+    return folder / installed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What a harness, or somebody in its place, printed; ``exit_code`` is None where it did not come to an end."""
+
+    exit_code: int | None
+    output: str
+    seconds: float | None
+
+
+def looked_at(task: Task, places: tuple[Path, Path | None], number: int, before: dict[str, str], said: Said) -> Attempt:
+    """The attempt as it lies in its folder; ``places``: the folder and the pack in it."""
+    folder, pack = places
+    answer, tokens, cost = spoken(said.output)
     after = listing(folder, pack)
     return Attempt(
         task=task,
         folder=folder,
         pack=pack,
         number=number,
-        exit_code=code,
+        exit_code=said.exit_code,
         answer=answer,
-        seconds=seconds,
+        seconds=said.seconds,
         tokens=tokens,
         cost=cost,
         written=tuple(sorted(path for path in after if after[path] != before.get(path))),

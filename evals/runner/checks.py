@@ -16,6 +16,8 @@ from evals.runner.tasks import ROOT
 Check = Callable[[Attempt], "bool | None"]
 HEADINGS = ("Executive Summary", "What To Do First", "Trace Health")
 FIGURE = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?(%|ms|µs|us|ns|s\b|GB/s|TFLOP/s|x\b)")
+NAMES = (re.compile(r"\b[a-z_]+\.F\d+\b"), re.compile(r"\b(?:aten|c10d|triton|vllm|_C)::\w+"))
+"""What an answer may only have from the run: ids of findings, and ops by their full names."""
 FIRST = 3
 
 
@@ -105,6 +107,18 @@ def numbers_stand_in_evidence(attempt: Attempt) -> bool | None:
     return all(figure in known or figure.replace(",", "").rstrip("0").rstrip(".") in bare for figure in figures)
 
 
+def grounded(attempt: Attempt) -> bool | None:
+    """Every finding and every op that the answer names is one of the run's."""
+    if not attempt.task.analyses or attempt.pack is None:
+        return None
+    if attempt.run is None:
+        return False
+    pages = [attempt.run / name for name in ("analysis.md", "report.json")]
+    known = "\n".join(path.read_text(encoding="utf-8") for path in pages if path.is_file())
+    named = {match[0] for pattern in NAMES for match in pattern.finditer(attempt.answer)}
+    return all(name in known for name in named)
+
+
 def first_is_named_first(attempt: Attempt) -> bool | None:
     """The answer names the first finding, and of the first three those it names in the report's order."""
     report = _report(attempt)
@@ -144,6 +158,7 @@ CHECKS: dict[str, Check] = {
         files_valid,
         structure,
         numbers_stand_in_evidence,
+        grounded,
         first_is_named_first,
         planted_is_named,
         nothing_else_written,

@@ -12,6 +12,7 @@ from evals.runner.attempt import Attempt
 from evals.runner.checks import CHECKS, is_catastrophe
 
 STABLE_PASS, FLAKY_PASS, FLAKY_FAIL, STABLE_FAIL = "stable pass", "flaky pass", "flaky fail", "stable fail"
+VERDICTS = (STABLE_PASS, FLAKY_PASS, FLAKY_FAIL, STABLE_FAIL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +22,7 @@ class Outcome:
     task: str
     has_skill: bool
     number: int
-    seconds: float
+    seconds: float | None
     tokens: int | None
     cost: float | None
     exit_code: int | None
@@ -36,7 +37,7 @@ def judged(attempt: Attempt, rubrics: dict[str, bool | None] | None = None) -> O
         task=attempt.task.name,
         has_skill=attempt.pack is not None,
         number=attempt.number,
-        seconds=round(attempt.seconds, 1),
+        seconds=None if attempt.seconds is None else round(attempt.seconds, 1),
         tokens=attempt.tokens,
         cost=attempt.cost,
         exit_code=attempt.exit_code,
@@ -56,11 +57,29 @@ def stability(values: Sequence[bool]) -> str:
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Everything by task and by with or without the skill."""
+    """Everything by task and by with or without the skill, and over all tasks."""
     groups: defaultdict[tuple[str, bool], list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         groups[outcome.task, outcome.has_skill].append(outcome)
-    return {"groups": [_group(key, groups[key]) for key in sorted(groups, key=lambda key: (key[0], not key[1]))]}
+    found = [_group(key, groups[key]) for key in sorted(groups, key=lambda key: (key[0], not key[1]))]
+    sides = [side for side in (True, False) if any(group["with_skill"] is side for group in found)]
+    overall = [_overall([group for group in found if group["with_skill"] is side]) for side in sides]
+    return {"overall": overall, "groups": found}
+
+
+def _overall(mine: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How many checks of how many tasks are stable or flaky, on one side."""
+    rows = [row for group in mine for row in group["checks"].values()]
+    verdicts = {word: sum(row["verdict"] == word for row in rows) for word in VERDICTS}
+    return {
+        "with_skill": mine[0]["with_skill"],
+        "tasks": len(mine),
+        "attempts": sum(group["attempts"] for group in mine),
+        "catastrophes": sum(group["catastrophes"] for group in mine),
+        "passed": sum(row["passed"] for row in rows),
+        "of": sum(row["of"] for row in rows),
+        "verdicts": verdicts,
+    }
 
 
 def _group(key: tuple[str, bool], outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -72,12 +91,13 @@ def _group(key: tuple[str, bool], outcomes: Sequence[Outcome]) -> dict[str, Any]
             checks[name] = {"passed": sum(values), "of": len(values), "verdict": stability(values)}
     tokens = [outcome.tokens for outcome in outcomes if outcome.tokens is not None]
     costs = [outcome.cost for outcome in outcomes if outcome.cost is not None]
+    times = [outcome.seconds for outcome in outcomes if outcome.seconds is not None]
     return {
         "task": key[0],
         "with_skill": key[1],
         "attempts": len(outcomes),
         "catastrophes": sum(outcome.is_catastrophe for outcome in outcomes),
-        "median_seconds": median(outcome.seconds for outcome in outcomes),
+        "median_seconds": median(times) if times else None,
         "median_tokens": median(tokens) if tokens else None,
         "median_cost_usd": median(costs) if costs else None,
         "checks": checks,
@@ -86,7 +106,7 @@ def _group(key: tuple[str, bool], outcomes: Sequence[Outcome]) -> dict[str, Any]
 
 def markdown(result: dict[str, Any], command: str) -> str:
     """The summary for people: one table a task, with and without the skill side by side."""
-    lines = ["# Agents in the loop", "", f"Harness: `{command}`", ""]
+    lines = ["# Agents in the loop", "", f"Harness: `{command}`", "", *_overall_lines(result["overall"])]
     for name in dict.fromkeys(group["task"] for group in result["groups"]):
         groups = [group for group in result["groups"] if group["task"] == name]
         titles = ["with the skill" if group["with_skill"] else "without" for group in groups]
@@ -104,6 +124,21 @@ def markdown(result: dict[str, Any], command: str) -> str:
             lines.append(f"| *{label}* | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _overall_lines(sides: Sequence[dict[str, Any]]) -> list[str]:
+    """All tasks together, one line a side."""
+    titles = ("", "tasks", "attempts", "catastrophic", "checks passed", *VERDICTS)
+    lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
+    for side in sides:
+        cells = [
+            "with the skill" if side["with_skill"] else "without",
+            *(str(side[name]) for name in ("tasks", "attempts", "catastrophes")),
+            f"{side['passed']}/{side['of']}",
+            *(str(side["verdicts"][word]) for word in VERDICTS),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
 
 
 def _cell(group: dict[str, Any], check: str) -> str:

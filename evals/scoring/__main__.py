@@ -13,7 +13,7 @@ from evals.corpus.cases import cases, short
 from evals.scoring import baseline
 from evals.scoring.measures import overall
 from evals.scoring.run import score_cases
-from evals.scoring.table import below_bar, lines, surprises
+from evals.scoring.table import below_bar, lines, not_covered, surprises
 
 
 def main() -> int:
@@ -27,6 +27,7 @@ def main() -> int:
         "--no-bar", action="store_true", help="exit 0 below the bar if nothing falls behind the baseline"
     )
     parser.add_argument("--update-baseline", action="store_true", help="make what is reached the baseline")
+    parser.add_argument("--because", default="", metavar="REASON", help="why a baseline may get worse; kept in it")
     options = parser.parse_args()
     form = "short" if options.short else "whole"
     chosen = [case for case in (short() if options.short else cases()) if options.only in case.name]
@@ -40,10 +41,12 @@ def main() -> int:
     if options.only:
         return 0
     if options.update_baseline:
-        baseline.write(form, results)
+        for line in baseline.write(form, results, because=options.because):
+            print(f"not stored without --because: {line}", file=sys.stderr)
     problems = [f"behind the baseline: {line}" for line in baseline.regressions(form, results)]
     missed = [f"below the bar: {line}" for line in below_bar(overall(results))]
     missed += [f"clean run: {line}" for line in surprises(results)]
+    missed += [f"kind {line}" for line in not_covered(results)]
     for line in (*problems, *missed):
         print(line, file=sys.stderr)
     return 1 if problems or (missed and not options.no_bar) else 0

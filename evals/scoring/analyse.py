@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,13 @@ def analyse(trace: Path) -> list[Found]:
 
 
 def _activities(workload: Workload, draft: Draft) -> frozenset[int]:
-    """Correlation ids of what an edit changes on the GPU, and of what a fusion claims."""
+    """Correlation ids of what an edit changes on the GPU, and of what a fusion claims.
+
+    What an idle finding removes, such as the copy of a value that is read, goes with the waiting that it is about.
+    """
     edit = draft.edit
+    if draft.finding.category == "idle":
+        edit = replace(edit, removed=edit.removed[:0])
     claims = getattr(draft, "claims", np.empty(0, dtype=np.int64))
     members = np.unique(np.concatenate([edit.activities, edit.removed, claims]).astype(np.int64))
     found = workload.trace.correlation[workload.activities.row[members]]
@@ -54,6 +60,7 @@ def _found(analyzer: str, finding: FindingEvidence, activities: frozenset[int]) 
         high=finding.score.high,
         is_bound=finding.kind == "upper_bound",
         activities=activities,
+        is_joint=", " in str(finding.evidence.get("sync_ops", "")),
         aspect=str(finding.evidence.get("cause", finding.evidence.get("aspect", ""))),
         text=json.dumps({"subject": finding.subject, **words}, ensure_ascii=False),
     )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from evals.scoring.measures import CaseResult, Measures, by_kind, overall
 
@@ -15,6 +16,8 @@ TOLERANCE, SIZE_TOLERANCE = 0.02, 0.01
 KIND_TOLERANCE = 0.15
 """The same for the shares of one kind, of which there are few cases."""
 UPPER = frozenset({"size_error"})
+REASONS = "reasons"
+"""Why a form's measures were once lowered, or measured on another corpus than before."""
 
 
 def facts(results: Sequence[CaseResult]) -> dict[str, dict[str, float | int | None]]:
@@ -27,18 +30,26 @@ def _rounded(measures: Measures) -> dict[str, float | int | None]:
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(measures).items()}
 
 
-def write(form: str, results: Sequence[CaseResult], path: Path = PATH) -> None:
-    """Makes the measures of one form (``short`` or ``whole``) the baseline."""
+def write(form: str, results: Sequence[CaseResult], path: Path = PATH, *, because: str = "") -> list[str]:
+    """Makes the measures of one form (``short`` or ``whole``) the baseline; what is worse then, and so needs a reason.
+
+    Without one nothing is written. The last reason of a form is kept beside its measures.
+    """
     known = read(path)
-    known[form] = facts(results)
-    path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    worse = regressions(form, results, path) if form in known else []
+    if worse and not because:
+        return worse
+    reasons = {**(known.get(REASONS) or {}), **({form: because} if because else {})}
+    document = {**known, form: facts(results), **({REASONS: reasons} if reasons else {})}
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return []
 
 
-def read(path: Path = PATH) -> dict[str, dict[str, dict[str, float | int | None]]]:
-    """Form -> row -> measure -> value."""
+def read(path: Path = PATH) -> dict[str, Any]:
+    """Form -> row -> measure -> value, and the reasons by form."""
     if not path.is_file():
         return {}
-    loaded: dict[str, dict[str, dict[str, float | int | None]]] = json.loads(path.read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
 
 

@@ -13,7 +13,7 @@ class Found:
     """One finding; scores are per cent of the span.
 
     ``activities``: correlation ids of the GPU activities that it is about, none for idle time. ``text``: everything it
-    tells in words.
+    tells in words. ``is_joint``: it is about the waiting in several ops at once.
     """
 
     identity: str
@@ -26,6 +26,7 @@ class Found:
     is_bound: bool
     activities: frozenset[int]
     aspect: str = ""
+    is_joint: bool = False
     text: str = field(repr=False, default="")
 
     @property

@@ -42,6 +42,9 @@ def judge(run: Run, findings: list[Found]) -> list[Judged]:
 def kinds_of(run: Run, found: Found) -> frozenset[str]:
     """The planted kinds that a finding is about."""
     planted = [KINDS[name] for name in run.case.planted]
+    if found.is_joint:  # waiting in several ops, of which the first decides its cause
+        sync = (kind for kind in planted if any(cause.startswith("sync_") for cause in kind.causes))
+        return frozenset(kind.name for kind in sync if is_placed(kind, found))
     if found.activities:
         return frozenset(_by_activities(run, found, planted))
     if found.analyzer != "idle":

@@ -48,6 +48,11 @@ class PlantResult:
         """Relative error of the size, where it was found."""
         return None if self.said is None or self.asked <= 0 else abs(self.said - self.asked) / self.asked
 
+    @property
+    def is_found(self) -> bool:
+        """Whether it was found for the right reason and at the right place."""
+        return self.said is not None and self.is_cause and self.is_place
+
 
 @dataclass(frozen=True, kw_only=True)
 class CaseResult:
@@ -161,6 +166,35 @@ def by_kind(results: Sequence[CaseResult]) -> dict[str, Measures]:
         for plant in result.plants:
             plants[plant.kind].append(plant)
     return {kind: _measures(plants[kind], len(plants[kind]), [], []) for kind in sorted(plants)}
+
+
+BURIED = 3
+"""So many others stand beside a kind that is buried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """In how many cases a kind is found, and how many there are, alone in a run and buried among three others."""
+
+    alone: int
+    of_alone: int
+    buried: int
+    of_buried: int
+
+
+def coverage(results: Sequence[CaseResult]) -> dict[str, Coverage]:
+    """Every kind that there is, by name; cases in which it costs too little to be asked for are left out."""
+    asked = [plant for result in results for plant in result.plants if plant.is_asked]
+    found = {}
+    for kind in sorted(KINDS):
+        alone, buried = ([plant for plant in asked if plant.kind == kind and plant.others == n] for n in (0, BURIED))
+        found[kind] = Coverage(
+            alone=sum(plant.is_found for plant in alone),
+            of_alone=len(alone),
+            buried=sum(plant.is_found for plant in buried),
+            of_buried=len(buried),
+        )
+    return found
 
 
 def _measures(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evals.scoring.measures import CLEAN_PCT, CaseResult, Measures, by_kind, overall
+from evals.scoring.measures import CLEAN_PCT, CaseResult, Measures, by_kind, coverage, overall
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,30 @@ def lines(results: Sequence[CaseResult], *, details: bool = True) -> Iterator[st
     yield ""
     for kind, measures in by_kind(results).items():
         yield _row(kind, measures)
+    yield ""
+    yield from _covered(results)
     if details:
         yield ""
         yield from _misses(results)
+
+
+def _covered(results: Sequence[CaseResult]) -> Iterator[str]:
+    yield f"{'found in ... of ... cases':24} {'alone':>10} {'buried':>10}"
+    for kind, found in coverage(results).items():
+        fails = "  FAILS" if not found.alone or not found.buried else ""
+        alone, buried = f"{found.alone}/{found.of_alone}", f"{found.buried}/{found.of_buried}"
+        yield f"{kind:24} {alone:>10} {buried:>10}{fails}"
+
+
+def not_covered(results: Sequence[CaseResult]) -> list[str]:
+    """Kinds that are found in no case alone, or in none among three others."""
+    failing = []
+    for kind, found in coverage(results).items():
+        if not found.alone:
+            failing.append(f"{kind}: found in none of {found.of_alone} cases alone")
+        if not found.buried:
+            failing.append(f"{kind}: found in none of {found.of_buried} cases among three others")
+    return failing
 
 
 def _groups(results: Sequence[CaseResult]) -> Iterator[tuple[str, list[CaseResult]]]:

@@ -55,8 +55,9 @@ def _is_met(condition: Condition, evidence: Mapping[str, EvidenceValue]) -> bool
         return not _is_same(actual, wanted)
     if condition.op == "in":
         return isinstance(wanted, list) and any(_is_same(actual, value) for value in wanted)
-    if condition.op == "contains":
-        return isinstance(actual, str) and isinstance(wanted, str) and wanted.lower() in actual.lower()
+    if condition.op in ("contains", "lacks"):
+        texts = isinstance(actual, str) and isinstance(wanted, str)
+        return texts and (str(wanted).lower() in str(actual).lower()) == (condition.op == "contains")
     return _is_ordered(condition.op, actual, wanted)
 
 

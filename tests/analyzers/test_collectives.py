@@ -502,7 +502,7 @@ def test_the_saving_counts_the_best_bandwidth_of_the_group_and_no_waiting():
     found, (batch,) = batches_of(builder)
 
     assert batch.tolist() == [0, 1, 2, 3, 5]
-    # each takes 20 as the fastest of its size does: 5 x 20 - (20 + 20,000 bytes / 100 GB/s = 0.2) = 79.8
+    # each takes 20 as most of its size do: 5 x 20 - (20 + 20,000 bytes / 100 GB/s = 0.2) = 79.8
     assert batching.batch_saving_ns(found, batch) == 79_800
 
 
@@ -595,11 +595,60 @@ def test_batches_that_save_enough_are_a_finding():
     assert (draft.finding.kind, draft.finding.subject) == ("modelled", "small collectives one by one")
     assert (evidence["comm_kernels_count"], evidence["batches_count"], evidence["time_ms"]) == (50, 1, 1.0)
     assert (evidence["remedy"], evidence["gap_ms"]) == ("batching", 0.979)
-    # 50 x 20 - (20 + 200,000 bytes / 200 GB/s = 1) = 979; a fiftieth each, rounded down
+    # 50 x 20 - (20 + 200,000 bytes / 200 GB/s = 1) = 979
     assert evidence["saving_ms"] == 0.979
-    assert draft.edit.saved_ns.tolist() == [19_580] * 50
-    assert draft.most_ns == 979_000
+    # one takes 21: the last, and of the one before it nothing but the gap of 1; the others are gone
+    assert draft.edit.saved_ns.tolist() == [20_000]
+    assert draft.edit.removed.size == 48
+    assert draft.most_ns == 979_000  # no launches are recorded, so no host time goes with them
     assert draft.finding.patterns == ["small_collectives", "default"]
+
+
+def test_what_merging_mostly_takes_away_is_no_exposed_communication_as_well():
+    # 50 small ones expose 1,000, of which 979 go; two of 20 MB expose 100 each
+    builder = small(50, gap=1)
+    for at in (1200, 1400):
+        builder.kernel("B", ts=at - 50, dur=50)
+        builder.kernel(GENERIC, ts=at, dur=100, stream=20, **collective("allreduce", 5_000_000))
+    drafts = {draft.finding.evidence["aspect"]: draft for draft in drafts_of(builder)}
+
+    assert drafts["small_collectives"].finding.evidence["comm_kernels_count"] == 50
+    assert drafts["exposed_communication"].finding.evidence["comm_kernels_count"] == 2
+    assert drafts["exposed_communication"].finding.evidence["exposed_comm_ms"] == 0.2
+
+
+def test_small_collectives_that_mostly_wait_stay_exposed_communication():
+    # 50 of 20 µs, of which half wait 180 more: merging saves 979 of 5,500, less than half
+    builder = TraceBuilder()
+    builder.kernel("A", ts=0, dur=100)
+    at = 100
+    for number in range(50):
+        dur = 20 if number % 2 else 200
+        builder.kernel(GENERIC, ts=at, dur=dur, stream=20, **collective("allreduce", 1000))
+        at += dur + 1
+    builder.kernel(GENERIC, ts=at + 100, dur=20, stream=20, **collective("allreduce", 1_000_000))
+    drafts = {draft.finding.evidence["aspect"]: draft for draft in drafts_of(builder)}
+
+    assert drafts["exposed_communication"].finding.evidence["comm_kernels_count"] == 51
+
+
+def test_the_calls_of_merged_collectives_are_gone_but_for_the_last():
+    builder = TraceBuilder()
+    builder.kernel("A", ts=0, dur=500, correlation=builder.launch(ts=-5))
+    for number in range(20):
+        builder.op("c10d::allreduce_", 10 * number, 8)
+        launched = builder.launch(ts=10 * number + 2)
+        builder.kernel(
+            GENERIC, ts=500 + 20 * number, dur=20, stream=20, correlation=launched, **collective("allreduce", 1000)
+        )
+    builder.kernel(GENERIC, ts=1000, dur=30, stream=20, **collective("allreduce", 1_500_000))
+    draft = {draft.finding.evidence["aspect"]: draft for draft in drafts_of(builder)}["small_collectives"]
+    (cut,) = draft.edit.host
+
+    assert (cut.end - cut.start).tolist() == [8000] * 19
+    assert int(cut.end.max()) == 193_000  # 188 on a clock that begins 5 earlier; the twentieth begins at 190
+    # 20 x 20 - (20 + 80,000 bytes at 200 GB/s = 0.4) = 379.6, and 19 x 8 of the host
+    assert draft.most_ns == 379_600 + 152_000
 
 
 def test_small_collectives_under_compute_are_no_finding():

@@ -87,7 +87,10 @@ def test_groups_gather_by_category_bound_and_library():
         # 20.1 % and 80.6 %: what is near the ceiling is told something else
         (
             (100, 25),
-            {"below 30 % of the ceiling": ["low_compute_efficiency", 1], "above 60 % of the ceiling": ["default", 1]},
+            {
+                "below 30 % of the ceiling": ["low_compute_efficiency", 1],
+                "above 60 % of the ceiling": ["near_ceiling", 1],
+            },
         ),
     ],
     ids=["same remedy", "other remedy"],

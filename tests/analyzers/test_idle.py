@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rooftrace.analyzers import idle
+from rooftrace.analyzers.idle_syncs import find_syncs
 from rooftrace.contracts.base import Score
 from tests.analyzers.workloads import workload_of
 from tests.causes.runs import Run
@@ -83,8 +84,8 @@ def test_removing_data_loading_cuts_the_loading_and_nothing_else():
 def test_removing_allocations_cuts_each_of_them():
     (cut,) = drafts_of(waiting_for_data())[1].edit.host
 
-    assert cut.start.size == 5  # the sixth leads to no gap
-    assert (cut.end - cut.start).tolist() == [2_000_000] * 5
+    assert cut.start.size == 6  # the sixth leads to no gap now, but might to one once the others are gone
+    assert (cut.end - cut.start).tolist() == [2_000_000] * 6
 
 
 @pytest.mark.parametrize(("gap", "count"), [(15.0, 0), (16.0, 1)])
@@ -163,7 +164,8 @@ def test_blocking_calls_that_drain_the_queue_are_unblocked():
     assert (evidence["frame"], evidence["waits_count"]) == ("train.py(7): log", 3)
     assert evidence["blocked_ms"] == 0.576  # three times from 13 to 205
     assert draft.edit.unblocked.tolist() == [0, 1, 2]
-    assert draft.edit.host == ()
+    (cut,) = draft.edit.host
+    assert (cut.end - cut.start).tolist() == [203_000] * 3  # the ops that read; their waiting is no host time
 
 
 def test_an_op_that_blocks_is_told_even_where_no_gap_follows():
@@ -380,6 +382,45 @@ def test_blocking_copies_are_told_apart_by_direction(direction, op):
     assert evidence["blocking_copy"] is True
 
 
+def test_a_value_that_is_not_read_is_neither_copied_nor_asked_for():
+    #       0         200   220      300
+    # host  [k][item        ]   [k]
+    # GPU    [k-------][copy]     [k---]
+    run = Run()
+    run.run(at=0, dur=200)
+    run.op("aten::item", 11, 214)
+    run.op("aten::_local_scalar_dense", 12, 212)
+    copied = run.launch("cudaMemcpyAsync", ts=14, dur=4)
+    run.memcpy("DtoH", ts=206, dur=2, correlation=copied)
+    run.launch("cudaStreamSynchronize", ts=20, dur=200)
+    run.run(at=300, dur=100)
+    workload = workload_of(run)
+    (draft,) = idle.analyze(workload)[1]
+    (cut,) = draft.edit.host
+
+    assert workload.trace.names[workload.activities.name[draft.edit.removed[0]]].startswith("Memcpy DtoH")
+    assert draft.edit.removed.size == 1
+    assert list(zip(cut.start.tolist(), cut.end.tolist(), strict=True)) == [(11_000, 225_000)]
+
+
+def test_gaps_that_several_ops_led_to_name_all_of_them_the_heaviest_first():
+    run = Run()
+    at = 0
+    for op, host in (("aten::item", 90), ("aten::nonzero", 60), ("aten::item", 90)):
+        run.run(at=at, dur=200)
+        run.op(op, at + 11, 203)
+        run.launch("cudaStreamSynchronize", ts=at + 13, dur=199)
+        at += 210 + host
+    run.run(at=at, dur=200)
+    joint, *single = drafts_of(run)
+
+    assert joint.finding.evidence["sync_ops"] == "aten::item, aten::nonzero"
+    assert joint.finding.evidence["sync_op"] == "aten::item"
+    assert sorted(draft.finding.evidence["sync_op"] for draft in single) == ["aten::item", "aten::nonzero"]
+    assert all("sync_ops" not in draft.finding.evidence for draft in single)
+    assert joint.edit.unblocked.size == 3
+
+
 def test_the_allocators_waits_are_no_blocking_calls_of_an_op():
     run = Run()
     run.run(at=0, dur=400)
@@ -390,7 +431,8 @@ def test_the_allocators_waits_are_no_blocking_calls_of_an_op():
 
     assert draft.finding.evidence["cause"] == "memory_management"
     assert draft.edit.host
-    assert not draft.edit.unblocked.size
+    assert draft.edit.unblocked.size == 1  # a free that is not made waits for nothing
+    assert find_syncs(workload_of(run)) == []
 
 
 def test_host_code_inside_an_op_is_told_from_host_code_between_ops():

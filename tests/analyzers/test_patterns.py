@@ -55,13 +55,15 @@ def met(*, all=(), any=()):  # noqa: A002 - as above
         ("top_kernel", "contains", "softmax", True),
         ("top_kernel", "contains", "SOFTMAX", True),
         ("top_kernel", "contains", "layernorm", False),
+        ("top_kernel", "lacks", "layernorm", True),
+        ("top_kernel", "lacks", "SOFTMAX", False),
     ],
 )
 def test_each_operator_compares_the_field_with_the_value(field, op, value, expected):
     assert met(all=[(field, op, value)]) is expected
 
 
-@pytest.mark.parametrize("op", ["eq", "ne", "lt", "le", "gt", "ge", "in", "contains"])
+@pytest.mark.parametrize("op", ["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "lacks"])
 def test_an_absent_field_meets_no_condition(op):
     assert not met(all=[("absent", op, ["x"] if op == "in" else 1)])
 
@@ -74,6 +76,7 @@ def test_an_absent_field_meets_no_condition(op):
         pytest.param("m", "lt", "9", id="nor a number with text"),
         pytest.param("m", "gt", True, id="nor with a truth value"),
         pytest.param("m", "contains", "8", id="a number contains nothing"),
+        pytest.param("m", "lacks", "9", id="and lacks nothing"),
         pytest.param("bound", "contains", 8, id="text contains no number"),
         pytest.param("bound", "in", "memory", id="text is no list"),
         pytest.param("tf32", "eq", 0, id="false is not zero"),

@@ -8,8 +8,6 @@ from evals.scoring.analyse import analyse
 from evals.scoring.expected import TRACES, Sheet, leads_wrongly, sheets, verdicts
 from evals.scoring.found import Found
 
-SHORT_OF = {("switch_transformer_a100", "fp32 products on a GPU with TF32"): {"size 3.36 %"}}
-"""What is known to be amiss: the score of fp32 products is their gap to the fp32 ceiling, not to that of TF32."""
 SHEETS = {sheet.name: sheet for sheet in sheets()}
 
 
@@ -25,12 +23,8 @@ def test_a_report_says_what_an_expert_sees(name):
     if not (TRACES / sheet.trace).is_file():
         pytest.skip(f"not there: {sheet.trace}")
     findings = analyse(TRACES / sheet.trace)
-    amiss = {
-        (name, verdict.what): set(verdict.problems) - SHORT_OF.get((name, verdict.what), set())
-        for verdict in verdicts(sheet, findings)
-    }
 
-    assert {key: problems for key, problems in amiss.items() if problems} == {}
+    assert {one.what: one.problems for one in verdicts(sheet, findings) if one.problems} == {}
     assert leads_wrongly(sheet, findings) == ""
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from evals.runner import by_hand
 from evals.runner.attempt import Attempt, Harness, attempt, spoken
 from evals.runner.checks import (
     first_is_named_first,
+    grounded,
     is_catastrophe,
     nothing_else_written,
     numbers_stand_in_evidence,
@@ -58,6 +60,12 @@ def test_figures_and_files_that_the_run_does_not_have_are_seen(good):
     assert not numbers_stand_in_evidence(invented)
     assert nothing_else_written(good)
     assert not nothing_else_written(invented)
+
+
+@pytest.mark.parametrize("name", ["gemm.F97", "aten::no_such_op"])
+def test_a_finding_or_an_op_that_the_run_does_not_have_is_seen(good, name):
+    assert grounded(good)
+    assert not grounded(Attempt(**{**vars(good), "answer": f"{good.answer}\nBegin with {name}."}))
 
 
 def test_an_answer_in_another_order_than_the_report_is_seen(good):
@@ -138,6 +146,9 @@ def test_the_report_sets_attempts_with_the_skill_beside_those_without():
     page = markdown(result, "fake {prompt}")
     assert "| finished | flaky pass (2/3) | stable fail (0/2) |" in page
     assert "| *median tokens* | 100 | 100 |" in page
+    # of five attempts one passed check was flaky with the skill and one failed for good without
+    assert "| with the skill | 1 | 3 | 1 | 2/3 | 0 | 1 | 0 | 0 |" in page
+    assert "| without | 1 | 2 | 0 | 0/2 | 0 | 0 | 0 | 1 |" in page
 
 
 def test_plain_text_is_an_answer_without_tokens():
@@ -180,3 +191,52 @@ def test_the_command_writes_both_reports_and_fails_where_nothing_ever_passes(tmp
     assert done.returncode == 1
     assert "stable fail (0/1)" in (tmp_path / "report.md").read_text()
     assert json.loads((tmp_path / "report.json").read_text())["groups"][0]["catastrophes"] == 1
+
+
+def test_attempts_by_hand_are_prepared_and_scored_when_they_are_answered(tmp_path):
+    bare = Harness(command="", source="tree")
+    made = by_hand.prepare(["not-a-trace"], bare, tmp_path, repeat=2, sides=(True, False))
+    labels = [label for label, _ in made]
+    guide = made[0][1].read_text()
+    (tmp_path / f"{labels[0]}.answer.md").write_text("It is no trace; please give me a profiler trace.")
+    told = {"result": "It is a page of text.", "usage": {"input_tokens": 7, "output_tokens": 2}, "seconds": 12.5}
+    (tmp_path / f"{labels[1]}.answer.md").write_text(json.dumps(told))
+    found = {one.folder.name: one for one in by_hand.attempts(tmp_path)}
+
+    assert labels == [f"not-a-trace-{side}-{number}" for side in ("with", "without") for number in range(2)]
+    assert task("not-a-trace").prompt in guide
+    assert str(tmp_path / f"{labels[0]}.answer.md") in guide
+    assert (tmp_path / labels[0] / ".claude" / "skills" / "rooftrace" / "SKILL.md").is_file()
+    assert not (tmp_path / labels[2] / ".claude").exists()
+    assert found[labels[0]].answer.startswith("It is no trace")
+    assert (found[labels[0]].seconds, found[labels[1]].seconds, found[labels[1]].tokens) == (None, 12.5, 9)
+    assert all(value is not False for value in judged(found[labels[0]]).checks.values())
+    assert [is_catastrophe(found[label]) for label in labels] == [False, False, True, True]
+
+
+def test_what_was_written_by_hand_outside_a_run_is_seen(tmp_path):
+    ((label, _),) = by_hand.prepare(
+        ["not-a-trace"], Harness(command="", source="tree"), tmp_path, repeat=1, sides=(True,)
+    )
+    (tmp_path / label / "notes.txt").write_text("a file that nobody asked for")
+    (tmp_path / f"{label}.answer.md").write_text("It is no trace.")
+    (done,) = by_hand.attempts(tmp_path)
+
+    assert done.written == ("notes.txt",)
+    assert nothing_else_written(done) is False
+
+
+def test_the_command_prepares_and_scores_by_hand(tmp_path):
+    words = [sys.executable, "-m", "evals.runner", "--by-hand", str(tmp_path / "hand")]
+    case = ["--case", "not-a-trace", "--repeat", "1", "--pack", "tree"]
+    made = subprocess.run([*words, *case], cwd=ROOT, capture_output=True, text=True, check=False)
+    (tmp_path / "hand" / "not-a-trace-with-0.answer.md").write_text("It is no trace.")
+    scored = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    neither = subprocess.run(
+        [*words[:3], "--case", "standalone"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (made.returncode, scored.returncode, neither.returncode) == (0, 0, 2)
+    assert "not-a-trace-with-0.prompt.md" in made.stdout
+    assert "Harness: `by hand`" in (tmp_path / "hand" / "report.md").read_text()
+    assert "a run takes --harness and --case" in neither.stderr

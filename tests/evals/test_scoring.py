@@ -14,9 +14,10 @@ from evals.corpus.cases import short
 from evals.scoring import baseline
 from evals.scoring.found import Found, ranked
 from evals.scoring.matching import kinds_of
-from evals.scoring.measures import kendall, measure, overall
+from evals.scoring.measures import CaseResult, PlantResult, coverage, kendall, measure, overall
 from evals.scoring.run import score_cases
-from evals.scoring.table import BARS, below_bar, lines, surprises
+from evals.scoring.table import BARS, below_bar, lines, not_covered, surprises
+from evals.workshop.plants.kinds import KINDS
 from evals.workshop.plants.truth import Case, Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,6 +146,19 @@ def test_a_loss_beyond_the_tolerance_is_a_regression(run, tmp_path):
     assert json.loads(path.read_text())["short"]["all"]["count"] == 1
 
 
+def test_a_baseline_gets_worse_only_with_a_reason_that_is_kept(run, tmp_path):
+    path = tmp_path / "baseline.json"
+    good, bad = [measure(run, [gemm(run), item(run)])], [measure(run, [gemm(run)])]
+    baseline.write("short", good, path)
+
+    assert "all: recall was 1.0, is 0.5" in baseline.write("short", bad, path)
+    assert json.loads(path.read_text())["short"]["all"]["recall"] == 1.0
+    assert baseline.write("short", bad, path, because="another corpus") == []
+    assert json.loads(path.read_text())["short"]["all"]["recall"] == 0.5
+    assert baseline.write("short", good, path) == []
+    assert json.loads(path.read_text())["reasons"] == {"short": "another corpus"}
+
+
 def test_the_table_has_the_bars_beside_what_is_reached(run):
     table = "\n".join(lines([measure(run, [gemm(run)])]))
 
@@ -154,6 +168,43 @@ def test_the_table_has_the_bars_beside_what_is_reached(run):
     assert "not found" in table
 
 
+def planted(kind: str, others: int, **fields) -> CaseResult:
+    given = {"cost": 5.0, "said": 5.0, "is_cause": True, "is_place": True, **fields}
+    plant = PlantResult(case="t", kind=kind, others=others, asked=given["cost"], cause="", **given)
+    return CaseResult(name="t", split="train", plants=(plant,), judged=(), top=None, order=None)
+
+
+def test_a_kind_is_covered_where_it_is_found_rightly_alone_and_among_three_others():
+    results = [planted("gc_pause", 0), planted("gc_pause", 3), planted("gc_pause", 3, said=None)]
+    found = coverage(results)["gc_pause"]
+
+    assert (found.alone, found.of_alone, found.buried, found.of_buried) == (1, 1, 1, 2)
+    assert [line for line in not_covered(results) if line.startswith("gc_pause")] == []
+    assert len(not_covered(results)) == 2 * (len(KINDS) - 1)  # nothing is known of the others
+
+
+@pytest.mark.parametrize(
+    "fields", [{"said": None}, {"is_cause": False}, {"is_place": False}, {"cost": 0.9}], ids=lambda row: next(iter(row))
+)
+def test_a_kind_without_cause_place_or_finding_is_told_and_so_is_one_that_costs_too_little(fields):
+    results = [planted("straggler", 0, **fields), planted("straggler", 3)]
+    (line,) = [line for line in not_covered(results) if line.startswith("straggler")]
+
+    assert line == f"straggler: found in none of {0 if 'cost' in fields else 1} cases alone"
+    assert any(row.startswith("straggler") and row.endswith("FAILS") for row in lines(results))
+
+
+def test_waiting_in_several_ops_is_about_all_kinds_whose_places_it_names():
+    pageable = Run(
+        Case(name="t", base="decoder", machine="h100-sxm", seed="t", planted=("item_per_step", "pageable_copies"))
+    )
+    text = "aten::item in log_loss, aten::to in to_device"
+    joint = found(analyzer="idle", identity="idle.F1", cause="sync_scalar_read", text=text, is_joint=True)
+
+    assert kinds_of(pageable, joint) == {"item_per_step", "pageable_copies"}
+    assert kinds_of(pageable, found(**{**vars(joint), "is_joint": False})) == {"item_per_step"}
+
+
 @pytest.fixture(scope="module")
 def scored():
     return score_cases(short())
@@ -161,6 +212,10 @@ def scored():
 
 def test_the_short_corpus_does_not_fall_behind_its_baseline(scored):
     assert baseline.regressions("short", scored) == []
+
+
+def test_every_planted_kind_is_found_alone_and_among_three_others(scored):
+    assert not_covered(scored) == []
 
 
 def test_clean_runs_have_no_ranked_finding_above_2_per_cent_that_the_truth_does_not_know(scored):

@@ -27,6 +27,10 @@ class Model(TraceBuilder):
         if gpu:
             self.device(None if "H100" in gpu else gpu)
         self.host, self.gpu = 10.0, 1000.0
+        self.thread = 1
+
+    def _host(self, cat, name, ts, dur, tid, args):  # noqa: ARG002 - the model's own thread counts
+        super()._host(cat, name, ts, dur, self.thread, args)
 
     @contextmanager
     def module(self, name):
@@ -73,6 +77,23 @@ class Model(TraceBuilder):
         """A kernel without any host record."""
         self.kernel(kernel, ts=self.gpu, dur=dur, **more)
         self.gpu += dur
+
+
+class Alternating(Model):
+    """Kernels of threads 1 and 2 alternate on their stream: 30 µs apart, 60 those of one thread."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def switch(self, thread):
+        """Go on as another thread, which begins at the same time."""
+        self.thread, self.count, self.host = thread, 0, 10.0
+
+    def kernel(self, name, ts, dur, **more):  # noqa: ARG002 - its turn says when
+        """A kernel in its thread's turn."""
+        super().kernel(name, ts=1000 + 30 * (2 * self.count + self.thread), dur=dur, **more)
+        self.count += 1
 
 
 def recorded(tensors, scalars=()):

@@ -4,7 +4,7 @@ import numpy as np
 
 from rooftrace.analyzers.fusion import analyze
 from tests.analyzers.workloads import workload_of
-from tests.fusion.programs import ADD, BF16, COPY, GEMM, HALF, MUL, OTHER, Model, X, rms_norm
+from tests.fusion.programs import ADD, BF16, COPY, GEMM, HALF, MUL, OTHER, Model, X, recorded, rms_norm
 
 
 def findings(model, platform="h100-sxm"):
@@ -165,3 +165,43 @@ def test_of_many_instances_fifty_are_listed_and_all_are_counted():
 
     assert len(draft.finding.members) == 50
     assert draft.finding.evidence["instances_count"] == 60
+
+
+def cast(model, source, target, dur):
+    """``to``: the op, and the copy that it dispatches."""
+    start = model.host
+    model.call("aten::copy_", dur, target, source, kernel=COPY, scalars=("False",))
+    model.op("aten::_to_copy", start - 1, model.host - start, **recorded((source,), ("15",)))
+    model.host += 2
+
+
+def test_casts_there_and_back_leave_nothing_to_do():
+    model = Model()
+    for layer in range(2):
+        with model.module(f"Gate_{layer}"):
+            cast(model, HALF, X, 30)
+            cast(model, X, HALF, 20)
+        model.call("aten::mm", 5, HALF, ([1024, 1024], BF16), kernel=GEMM)
+    _, (draft,) = findings(model)
+    evidence = draft.finding.evidence
+
+    assert draft.finding.patterns[0] == "casts_undone"
+    assert (evidence["time_ms"], evidence["saving_ms"], evidence["fused_ms"]) == (0.1, 0.1, 0.0)  # 2 * (30 + 20) µs
+    assert (evidence["external_bytes"], evidence["launches_removed_count"]) == (0, 4)
+    assert (draft.edit.activities.size, draft.edit.removed.size) == (0, 4)
+    assert [bar.launch_stays for bar in draft.finding.instance.bars] == [False, False]
+
+
+def test_casts_that_round_or_that_fill_a_tensor_which_is_there_are_one_cast():
+    rounding, filling = Model(), Model()
+    with rounding.module("Gate_0"):
+        cast(rounding, X, HALF, 30)
+        cast(rounding, HALF, X, 30)
+    with filling.module("Cache_0"):
+        cast(filling, HALF, X, 30)
+        filling.call("aten::copy_", 30, HALF, X, kernel=COPY, scalars=("False",))
+
+    for model in (rounding, filling):
+        _, (draft,) = findings(model)
+        assert draft.finding.patterns[0] == "repeated_casts"
+        assert draft.finding.evidence["launches_removed_count"] == 1

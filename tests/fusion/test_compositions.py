@@ -62,6 +62,8 @@ def test_a_file_names_its_composition_and_a_pattern_has_words_for_it(path):
         ("quantise", "divs adds round clamp cast"),
         ("quantise", "abs amax divs div round clamp cast"),
         ("permute_pair", "copy copy"),
+        ("rms_norm_backward", "mul mul sum cast mul mul sum muls pow mul divs pow muls mul add cast"),
+        ("rms_norm_backward", "mul sum mul cast mul mul sum pow muls mul divs muls mul add cast"),
     ],
 )
 def test_a_composition_is_recognised_as_a_whole(identity, words):

@@ -15,6 +15,7 @@ from tests.fusion.programs import (
     MUL,
     OTHER,
     ROWS,
+    Alternating,
     Model,
     X,
     inputs_of,
@@ -360,10 +361,10 @@ def test_instances_before_the_window_are_counted_apart():
 
 def test_what_a_generator_left_in_single_kernels_can_still_be_fused():
     model = Model()
-    for name in ("triton_poi_fused_cos_0", "triton_poi_fused_sin_1"):
+    for name in ("triton_poi_fused_cos_0", "triton_poi_fused_exp_1"):
         model.call(name, 40, X, X, kernel=name)
 
-    assert listed(found(model)) == [("novel", "top level", 1, "cos sin")]
+    assert listed(found(model)) == [("novel", "top level", 1, "cos exp")]
 
 
 def test_a_multi_tensor_op_on_its_slow_path_is_a_loop():
@@ -501,3 +502,41 @@ def test_an_optional_end_that_data_does_not_reach_is_left_out():
     words = [call[3] for call in listed(found(model))]
 
     assert sorted(words) == ["cast pow mean adds rsqrt mul cast mul", "pow mean adds rsqrt mul"]
+
+
+def test_two_chains_that_take_turns_are_two_candidates():
+    model = Model()
+    wide, narrow = ([64, 4096], F32), ([64, 512], F32)
+    with model.module("Twin_0"):
+        for name in ("exp", "tanh", "neg"):
+            for shape in (wide, narrow):
+                model.call(f"aten::{name}", 20, shape)
+    result = found(model)
+
+    claims = [result.activities(candidate).tolist() for candidate in result.candidates]
+    assert sorted(claims) == [[[0, 2, 4]], [[1, 3, 5]]]
+
+
+def test_two_threads_that_take_turns_on_one_stream_are_two_chains():
+    """Kernels of the threads alternate; each thread's are one norm."""
+    model = Alternating()
+    rms_norm(model)
+    model.switch(2)
+    rms_norm(model)
+    result = found(model)
+
+    assert [candidate.composition.identity for candidate in result.candidates] == ["rms_norm"]
+    claims = result.activities(result.candidates[0]).tolist()
+    assert claims == [list(range(0, 16, 2)), list(range(1, 16, 2))]
+
+
+def test_a_thread_that_is_away_for_long_does_not_go_on_with_its_chain():
+    model = Model()
+    model.call("aten::exp", 20, X)
+    model.thread = 2
+    for _ in range(12):
+        model.call("aten::mm", 20, HALF, ([1024, 1024], BF16), kernel=GEMM)
+    model.thread = 1
+    model.call("aten::tanh", 20, X)
+
+    assert found(model).candidates == ()

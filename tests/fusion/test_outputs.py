@@ -99,8 +99,17 @@ def test_a_copy_reads_its_source_and_not_what_it_overwrites():
     assert reads_of(Op(name="aten::copy_", args=(t(4), bf(4), "False"))) == (bf(4),)
 
 
-def test_numbers_in_tensors_are_no_operands():
-    assert reads_of(Op(name="aten::add", args=(t(4), t(), "1"))) == (t(4),)
+def test_numbers_in_tensors_are_no_operands_but_tensors_of_one_number_are():
+    number = t(dtype="float64")
+
+    assert reads_of(Op(name="aten::add", args=(t(4), number, "1"))) == (t(4),)
+    assert reads_of(Op(name="aten::mul", args=(t(4), t()))) == (t(4), t())
+
+
+def test_a_number_does_not_widen_a_tensor_of_one_number():
+    # torch.tensor(2.0) + 1e-6 stays float32, torch.tensor(2) * 0.5 does not stay int32
+    assert made("aten::add", t(), t(dtype="float64"), "1") == [((), "float32")]
+    assert made("aten::mul", t(dtype="int32"), t(dtype="float64")) == [((), "float64")]
 
 
 @pytest.mark.parametrize("args", [(), (bf(4), "0")])

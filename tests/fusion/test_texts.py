@@ -62,7 +62,7 @@ def test_an_epilogue_without_operands_says_so_and_cites_no_nothing():
     finding = first(model)
 
     assert finding.patterns[0] == "gemm_epilogue_alone"
-    assert "its epilogue reads nothing more from memory" in finding.reasoning
+    assert "its epilogue has no further operand to read" in finding.reasoning
     assert " 0 B" not in finding.reasoning
     assert "The call in brackets stays" in finding.resolution
     assert finding.verify.endswith("no longer follows the product.")

@@ -62,9 +62,23 @@ UNRATED = frozenset({"unmodelled", "unmodelled_share_pct"})
 # Of calls of attention whose shapes are recorded; of lookups in several tables at once.
 ATTENTION = frozenset({"causal", "heads_count", "query_tokens", "key_tokens", "tiles_per_unit"})
 LOOKUPS = frozenset({"tables_count", "indices_count", "stored_bytes", "fits_cache"})
+# Products in float32 that another precision would make faster.
+REMEDY = frozenset({"remedy_floor_ms", "remedy_precision"})
 # Findings about a part of their kernels: layout copies, and forward work run again.
 PARTS = frozenset({"part", "calls_ms", "ratable_pct"})
-COMPUTE_OPTIONAL = RATED | PRODUCT | SPELLED | UNRATED | ATTENTION | LOOKUPS | PARTS | {"claimed_by_fusion_ms"}
+# Loops of small products, which always have the shapes of a product.
+LOOPS = PRODUCT | {
+    "part",
+    "loops_count",
+    "calls_per_loop",
+    "batched_us",
+    "batched_ms",
+    "launches_removed_count",
+    "host_cut_ms",
+}
+COMPUTE_OPTIONAL = (
+    RATED | REMEDY | PRODUCT | SPELLED | UNRATED | ATTENTION | LOOKUPS | PARTS | LOOPS | {"claimed_by_fusion_ms"}
+)
 # What the scoring adds to findings of any analyzer.
 SCORED = frozenset({"after_first_pct", "first_id", "half_host_score_pct", "profiler_sensitive"})
 
@@ -167,6 +181,7 @@ IDLE_OPTIONAL = (
         "queue_depth_max",
         "launch_us",
         "stalled_pct",
+        "sync_ops",
         "waits_per_step",
     }
 )

@@ -35,6 +35,7 @@ TOGETHER = (
     fields.RATED - fields.SPELLED,
     fields.ATTENTION,
     fields.LOOKUPS,
+    fields.LOOPS,
     fields.MESSAGES,
     fields.PEER_LINK,
     fields.WAITING,
@@ -265,7 +266,7 @@ FUSED = {"fused": True, "efficiency_pct": 20.0, "bound": "compute", "gpu_vendor"
         # 76 heads of 35 tiles of queries on 304 units: enough of them, and no backward pass
         pytest.param({"tiles_per_unit": 8.75}, ["fused_on_amd", "default"], id="many tiles"),
         pytest.param({"tiles_per_unit": 1.9}, ["few_tiles", "fused_on_amd", "default"], id="few tiles"),
-        pytest.param({"phase": "backward"}, ["fused_on_amd", "fused_backward", "default"], id="backward"),
+        pytest.param({"phase": "backward"}, ["fused_backward", "fused_on_amd", "default"], id="backward"),
     ],
 )
 def test_advice_about_small_calls_and_backward_needs_them(change, expected):

@@ -31,6 +31,28 @@ def layout_and_type_in_two_copies_mi300x(r: Recorder) -> None:
         r.need(ops.linear(r, x, 1024))
 
 
+@case("repeated_casts")
+def casts_there_and_back_h100(r: Recorder) -> None:
+    """bfloat16 to float32 and back: nothing is left to do."""
+    for layer in range(3):
+        with r.module(f"Gate_{layer}"):
+            x = ops.linear(r, tensor(SIZE, "bf16"), 4096)
+            with r.plant("repeated_casts", undone=True):
+                x = ops.cast(r, ops.cast(r, x, "f32"), "bf16")
+            r.need(ops.linear(r, x, 1024))
+
+
+@case("repeated_casts", MI300X)
+def casts_that_round_mi300x(r: Recorder) -> None:
+    """float32 to bfloat16 and back: the rounding stays."""
+    for layer in range(2):
+        with r.module(f"Rounded_{layer}"):
+            x = ops.linear(r, tensor(SIZE, "f32"), 4096)
+            with r.plant("repeated_casts"):
+                x = ops.cast(r, ops.cast(r, x, "bf16"), "f32")
+            r.need(ops.linear(r, x, 1024))
+
+
 @case("permute_pair")
 def there_and_back_h100(r: Recorder) -> None:
     """Length and channels exchanged and exchanged again, a copy each time."""

@@ -199,12 +199,14 @@ class Recorder:
     # --- the truth
 
     @contextmanager
-    def plant(self, pattern: str, *, modelled: bool = True, tensors: int = 0, lists: int = 2) -> Iterator[Plant]:
+    def plant(
+        self, pattern: str, *, modelled: bool = True, undone: bool = False, tensors: int = 0, lists: int = 2
+    ) -> Iterator[Plant]:
         """An instance: the kernels launched inside are its members, and those of one around it.
 
         Of instances inside each other the truth keeps those that together save most.
         """
-        plant = Plant(pattern=pattern, modelled=modelled, tensors=tensors, lists=lists)
+        plant = Plant(pattern=pattern, modelled=modelled, undone=undone, tensors=tensors, lists=lists)
         self.plants.append(plant)
         self._under.append(plant)
         yield plant

@@ -40,11 +40,12 @@ class Plant:
     """Activities that one kernel could be; of an epilogue ``anchor`` is the product that takes them in.
 
     ``tensors`` and ``lists`` are set for loops: how many tensors a multi-tensor call would go over, in how many lists.
-    Without ``modelled`` the trace does not tell what fusing saves.
+    Without ``modelled`` the trace does not tell what fusing saves; ``undone`` says that nothing takes their place.
     """
 
     pattern: str
     modelled: bool = True
+    undone: bool = False
     members: list[Executed] = field(default_factory=list)
     anchor: Executed | None = None
     tensors: int = 0
@@ -99,6 +100,8 @@ def _saving(
 ) -> int:
     members = plant.members
     time = sum(row.end_ns - row.start_ns for row in members)
+    if plant.undone:
+        return time
     flops: dict[tuple[str, str], float] = defaultdict(float)
     for row in members:
         flops[row.unit] += row.flops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evals.workshop.hardware import A100_SXM_80, H100_SXM, MI300X
 from evals.workshop.pairs import changes
+from evals.workshop.pairs.further_cases import further_cases
 from evals.workshop.pairs.kernel_cases import kernel_cases
 from evals.workshop.pairs.order_cases import order_cases
 from evals.workshop.pairs.runs import PairCase, run
@@ -11,7 +12,7 @@ from evals.workshop.pairs.runs import PairCase, run
 
 def corpus() -> list[PairCase]:
     """Every pair."""
-    return [*kernel_cases(), *order_cases(), *same_cases()]
+    return [*kernel_cases(), *order_cases(), *further_cases(), *same_cases()]
 
 
 def same_cases() -> list[PairCase]:

@@ -82,6 +82,53 @@ def without_spans(threads: Threads, name: str) -> Threads:
     return rewritten(threads, rewrite)
 
 
+def replaced_spans(threads: Threads, name: str, replacement: Callable[[int], Sequence[Instruction]]) -> Threads:
+    """Other instructions for every span called ``name``, given how many came before."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        result: list[Instruction] = []
+        depth = count = 0
+        for row in instructions:
+            if isinstance(row, Enter) and not depth and row.name == name:
+                result += replacement(count)
+                count += 1
+            if isinstance(row, Enter) and (depth or row.name == name):
+                depth += 1
+            if not depth:
+                result.append(row)
+            if isinstance(row, Exit) and depth:
+                depth -= 1
+        return result
+
+    return rewritten(threads, rewrite)
+
+
+def fused_span(threads: Threads, name: str, op: str, kernel: str, factor: float) -> Threads:
+    """All that is launched in spans whose name is ``name`` as one op with one kernel, at this factor of the time."""
+
+    def rewrite(instructions: tuple[Instruction, ...]) -> list[Instruction]:
+        result: list[Instruction] = []
+        depth = 0
+        held: list[Launch] = []
+        for row in instructions:
+            if isinstance(row, Exit) and depth == 1 and held:
+                spent = sum(activity.duration_ns for launch in held for activity in launch.activities)
+                one = replace(held[0].activities[0], name=kernel, duration_ns=round(spent * factor))
+                result += [Enter(kind="cpu_op", name=op), replace(held[0], activities=(one,)), Exit()]
+                held = []
+            if not depth or (isinstance(row, Exit) and depth == 1):
+                result.append(row)
+            elif isinstance(row, Launch):
+                held.append(row)
+            if isinstance(row, Enter) and (depth or row.name == name):
+                depth += 1
+            elif isinstance(row, Exit) and depth:
+                depth -= 1
+        return result
+
+    return rewritten(threads, rewrite)
+
+
 def renamed_spans(threads: Threads, rename: Callable[[str], str]) -> Threads:
     """Spans under other names."""
 

@@ -65,13 +65,13 @@ KINDS: dict[str, Kind] = {
         Kind(
             name="redundant_casts",
             analyzers=("fusion", "elementwise"),
-            causes=("repeated_casts", "casts_and_copies"),
+            causes=("casts_undone", "repeated_casts", "casts_and_copies"),
             places=("MLP", "aten::copy_", "aten::to", "aten::_to_copy"),
         ),
         Kind(
             name="tiny_gemms",
             analyzers=("gemm", "fusion", "idle"),
-            causes=("latency_bound", "same_op_loop", "launch_bound_repeating", "launch_bound_eager", "tiny_kernels"),
+            causes=("looped_products", "same_op_loop", "launch_bound_repeating", "launch_bound_eager", "tiny_kernels"),
             places=("aten::mm", "Adapters", "adapters.py", "Experts", "experts.py"),
         ),
         Kind(

@@ -3,7 +3,8 @@
 A batch is a run of small collectives of one kind and group in one step, of which none but the last is used before the
 next one starts: no other work and no blocking call waits for it, as far as the schedule knows. One collective in their
 place takes one latency and the time of all their bytes at the best bandwidth seen for the kind and group. What each of
-them takes without waiting for peers is bounded by the fastest of those that move as much or more.
+them takes without waiting for peers is at most the median of its equals, and the fastest of those that move more. The
+time that they wait stays, and so does the last of their calls; the other calls are gone.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import numpy as np
 
 from rooftrace.analyzers import claims
 from rooftrace.analyzers.collectives import asked_by
+from rooftrace.analyzers.merging import Merged, merged_edit
 from rooftrace.analyzers.messages import UNKNOWN
 from rooftrace.calltree import Work
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
-from rooftrace.replay.edits import Edit
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
@@ -31,37 +33,54 @@ if TYPE_CHECKING:
 SMALL_BYTES = 1 << 20
 SMALL_NS = 50_000
 _NOT_MERGED = frozenset({"barrier", "send_recv", UNKNOWN})
+_ENOUGH_EQUALS = 3
 _NEVER = np.iinfo(np.int64).max
 
 
 def batching_claim(workload: Workload, found: Collectives) -> claims.Claim | None:
     """The claim that small collectives be merged, if it is worth a rank."""
-    batches = find_batches(workload, found)
-    if not batches:
+    worth = _worth_merging(workload, found)
+    if not worth:
         return None
-    saved = np.zeros(found.index.size, dtype=np.int64)
-    for batch in batches:
-        spent, less = found.dur[batch], batch_saving_ns(found, batch)
-        if less > 0:
-            saved[batch] = np.floor(spent * (less / int(spent.sum()))).astype(np.int64)
-    at = np.flatnonzero(saved)
+    at = np.sort(np.concatenate([batch for batch, _ in worth]))
     exposed = round(float(found.shared[at].sum()))
-    most = min(int(saved[at].sum()), exposed)
-    if not at.size or pct(most, workload.span_ns) < RANKING_LIMIT_PCT:
+    saving = sum(less for _, less in worth)
+    edit = merged_edit(workload, [_merged(found, batch, less) for batch, less in worth])
+    most = min(saving, exposed)
+    if pct(most, workload.span_ns) < RANKING_LIMIT_PCT:
         return None
     members = found.index[at]
-    used = sum(bool(saved[batch].any()) for batch in batches)
+    host = sum(int((cut.end - cut.start).sum()) for cut in edit.host)
     return claims.Claim(
         category="communication",
         subject="small collectives one by one",
         kind="modelled",
         gap_ns=most,
-        most_ns=most,
-        evidence=_evidence(workload, found, at, used) | {"saving_ms": ns_to_ms(int(saved.sum()))},
+        most_ns=most + host,  # fewer calls let the host launch earlier what comes after them
+        evidence=_evidence(workload, found, at, len(worth)) | {"saving_ms": ns_to_ms(saving)},
         members=claims.member_ids(workload, "comm", members),
-        edit=Edit(activities=members, saved_ns=saved[at]),
+        edit=edit,
         confidence="medium",
     )
+
+
+def _worth_merging(workload: Workload, found: Collectives) -> list[tuple[NDArray[np.int64], int]]:
+    """Batches of which one collective saves time, and how much, ns."""
+    batches = find_batches(workload, found)
+    return [(batch, less) for batch in batches if (less := batch_saving_ns(found, batch)) > 0]
+
+
+def _merged(found: Collectives, batch: NDArray[np.int64], less: int) -> Merged:
+    """One collective in the place of the last, since it needs the data of all; the time that they waited stays."""
+    return Merged(activities=found.index[batch], time_ns=int(found.dur[batch].sum()) - less, at_end=True)
+
+
+def mostly_saved(workload: Workload, found: Collectives) -> NDArray[np.bool_]:
+    """Whether each collective is in a batch of which merging takes at least half of the exposed time away."""
+    told = np.zeros(found.index.size, dtype=bool)
+    for batch, less in _worth_merging(workload, found):
+        told[batch] = 2 * less >= float(found.shared[batch].sum())
+    return told
 
 
 def _evidence(workload: Workload, found: Collectives, at: NDArray[np.int64], batches: int) -> dict[str, EvidenceValue]:
@@ -144,14 +163,23 @@ def batch_saving_ns(found: Collectives, batch: NDArray[np.int64]) -> int:
     group = _group_of(found)
     like = np.flatnonzero(group == group[batch[0]])
     nbytes = np.array([message.nbytes for message in found.messages], dtype=np.int64)[found.message]
-    latency = int(found.dur[like].min())
     if (nbytes[batch] <= 0).any():
-        return int(latency * (batch.size - 1))
+        return int(found.dur[like].min()) * (batch.size - 1)
     timed = like[(nbytes[like] > 0) & (found.dur[like] > 0)]
     if not timed.size:
         return 0
-    timed = timed[np.argsort(nbytes[timed], kind="stable")]
-    fastest = np.minimum.accumulate(found.dur[timed][::-1])[::-1]  # of those from each size on
-    usual = fastest[np.searchsorted(nbytes[timed], nbytes[batch])]
-    best = float((nbytes[timed] / found.dur[timed]).max())
-    return max(0, int(usual.sum()) - latency - round(int(nbytes[batch].sum()) / best))
+    sizes = sorted_unique(nbytes[timed])
+    usual = np.array([_usual_ns(found.dur[timed], nbytes[timed], size) for size in sizes.tolist()])
+    best = float((sizes / usual).max())
+    apart = int(np.minimum(found.dur[batch], usual[np.searchsorted(sizes, nbytes[batch])]).sum())
+    return max(0, apart - int(usual.min()) - round(int(nbytes[batch].sum()) / best))
+
+
+def _usual_ns(dur: NDArray[np.int64], nbytes: NDArray[np.int64], size: int) -> int:
+    """What a collective takes at most without waiting: the median of its equals, the fastest of those that move more.
+
+    Fewer than three equals tell no usual time, and the fastest of them counts.
+    """
+    equal = np.sort(dur[nbytes == size])
+    usual = int(equal[equal.size // 2]) if equal.size >= _ENOUGH_EQUALS else int(equal[0])
+    return min(usual, int(dur[nbytes > size].min(initial=usual)))

@@ -22,6 +22,7 @@ from rooftrace.calltree import Link, Work
 from rooftrace.contracts.platform import PlatformFile
 from rooftrace.intervals import union
 from rooftrace.replay.edits import Edit
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ _FILLS_LINK_BYTES = 4 << 20
 # on MI300X are usual in the NCCL and RCCL tests, 0.7 to 0.8. A rule of thumb.
 _USUAL_LINK_SHARE = 0.7
 BEFORE_WINDOW = "before_window"
+_TOLD = "told"
 # Annotations of TorchRec's pipeline that exchanges a later batch's indices (`TrainPipelineSparseDist`).
 _SPARSE_PIPELINE = ("sparse_data_dist",)
 
@@ -67,12 +69,13 @@ class Collectives:
     kind: NDArray[np.str_]
     dur: NDArray[np.int64]
     early: NDArray[np.bool_]  # launched before the recorded window
+    told: NDArray[np.bool_]  # another finding takes most of its exposed time away
     alone: NDArray[np.int64]  # time in which nothing computes beside it, ns
     shared: NDArray[np.float64]  # the same, shared with the communication beside it
 
     def where(self, kinds: Iterable[str]) -> NDArray[np.int64]:
-        """Places of those of some kinds that were launched in the window."""
-        return np.flatnonzero(np.isin(self.kind, sorted(kinds)) & ~self.early)
+        """Places of those of some kinds that were launched in the window and no other finding tells."""
+        return np.flatnonzero(np.isin(self.kind, sorted(kinds)) & ~self.early & ~self.told)
 
 
 def find_collectives(workload: Workload) -> Collectives:
@@ -88,22 +91,24 @@ def find_collectives(workload: Workload) -> Collectives:
         kind=kinds[message],
         dur=activities.dur[index],
         early=activities.link[index] == int(Link.CARRY_IN),
+        told=np.zeros(index.size, dtype=bool),
         alone=exposure.uncovered_ns(activities, index, Work.COMMUNICATION),
         shared=exposure.shared_ns(activities, index, Work.COMMUNICATION),
     )
 
 
 def exposed_by_kind(workload: Workload, found: Collectives) -> dict[str, int]:
-    """The ledgers' exposed communication, divided by kind, that launched before the window apart, ns."""
+    """The ledgers' exposed communication, divided by kind, that launched before the window and that told apart, ns."""
     whole = sum(ledger.exposed_comm_ns for ledger in workload.ledgers)
-    kinds = np.where(found.early, BEFORE_WINDOW, found.kind)
+    kinds = np.where(found.early, BEFORE_WINDOW, np.where(found.told, _TOLD, found.kind))
     return exposure.divided(found.shared, kinds.tolist(), whole)
 
 
 def exposed_claims(workload: Workload, found: Collectives) -> list[claims.Claim]:
     """A claim for each kind whose exposed part is large, one for the rest."""
     exposed = exposed_by_kind(workload, found)
-    exposed.pop(BEFORE_WINDOW, None)
+    for apart in (BEFORE_WINDOW, _TOLD):
+        exposed.pop(apart, None)
     return [
         _exposed_claim(workload, found, kinds, sum(exposed[kind] for kind in kinds))
         for kinds in claims.stand_alone(exposed, workload.span_ns)
@@ -225,7 +230,7 @@ def _hideable(workload: Workload, found: Collectives, at: NDArray[np.int64]) -> 
     """Exposed time that compute could hide, and the compute that hides nothing yet, ns."""
     device = workload.activities.device[found.index[at]]
     most = free = 0
-    for number in np.unique(device).tolist():
+    for number in sorted_unique(device).tolist():
         uncovered = exposure.uncovered_compute_ns(workload.activities, number)
         free += uncovered
         most += min(round(float(found.shared[at][device == number].sum())), uncovered)
@@ -238,7 +243,7 @@ def _covered_ns(workload: Workload, members: NDArray[np.int64]) -> int:
     device = activities.device[members]
     return sum(
         union(activities.start[mine], activities.end[mine]).length
-        for number in np.unique(device).tolist()
+        for number in sorted_unique(device).tolist()
         for mine in (members[device == number],)
     )
 
@@ -337,8 +342,10 @@ def _wait_ns(found: Collectives, at: NDArray[np.int64]) -> tuple[NDArray[np.int6
     Equal messages have to repeat to tell, but for tiny ones: those need no more than `ENOUGH_NS` on any link.
     """
     wait, estimated = np.zeros(at.size, dtype=np.int64), np.zeros(at.size, dtype=bool)
-    for number in np.unique(found.message[at]).tolist():
-        nbytes, mine = found.messages[number].nbytes, np.flatnonzero(found.message[at] == number)
+    order = np.argsort(found.message[at], kind="stable")
+    alike = np.split(order, np.flatnonzero(np.diff(found.message[at][order])) + 1) if order.size else []
+    for mine in alike:
+        nbytes = found.messages[int(found.message[at[mine[0]]])].nbytes
         dur = np.sort(found.dur[at[mine]])
         usual = int(dur[int(_FAST_SHARE * (dur.size - 1))])
         if 0 < nbytes < TINY_BYTES:

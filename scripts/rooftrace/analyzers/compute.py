@@ -2,12 +2,14 @@
 
 What it finds: op groups that take longer than their floor, gathered by category, bound, library and efficiency band
 (bands that call for the same remedy in one finding); layout copies inside calls and forward work that is run again,
-whose whole time can go; and kernel time that cannot be rated, as an upper bound.
+whose whole time can go; loops of equal small products that one batched product can replace; and kernel time that cannot
+be rated, as an upper bound.
 
 Why it matters: the gap is what a better kernel, a better shape or a better precision could give at most.
 
-How it is computed: gap = sum over instances of max(0, time - floor), less what a fusion finding claims already. The
-edit takes each instance's gap from its kernels, so that the replay tells what the run would gain.
+How it is computed: gap = sum over instances of max(0, time - floor), less what a fusion finding claims already; the
+floor of float32 products is that of the faster precision which would be their remedy (`precision`). The edit takes each
+instance's gap from its kernels, so that the replay tells what the run would gain.
 
 What it cannot see: why a kernel is slow inside (occupancy, bank conflicts, cache hits).
 """
@@ -15,6 +17,7 @@ What it cannot see: why a kernel is slow inside (occupancy, bank conflicts, cach
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,15 +31,18 @@ from rooftrace.analyzers.compute_evidence import (
     unrated_evidence,
 )
 from rooftrace.analyzers.draft import Draft
+from rooftrace.analyzers.loops import Loops, find_loops
 from rooftrace.analyzers.parts import (
     LAYOUT_ANALYZERS,
     only_layout_copies,
     only_recomputed,
+    without_activities,
     without_layout_copies,
 )
+from rooftrace.analyzers.precision import faster_precision, remedy_evidence, target_ns
 from rooftrace.analyzers.workload import Workload, bound_score, covered_ns, gap_score
 from rooftrace.calltree import Link
-from rooftrace.contracts.base import ANALYZER_OF_CATEGORY, COMPUTE_ANALYZERS
+from rooftrace.contracts.base import ANALYZER_OF_CATEGORY, COMPUTE_ANALYZERS, RANKING_LIMIT_PCT
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit
@@ -55,6 +61,7 @@ _BANDS = ((30.0, "below 30 %"), (60.0, "30 to 60 %"), (float("inf"), "above 60 %
 # Kernels that a compiler wrote: another compilation changes them, so they stand apart from hand-written ones.
 _GENERATED = "Inductor"
 _ANALYZER_OF_RECOMPUTED = "generic"
+_ANALYZER_OF_LOOPS = "gemm"
 # Faster than the ceiling they are rated against: nothing to win that the rating could tell.
 _FASTER_THAN_RATED = ("inconsistent", "above-achievable")
 
@@ -72,9 +79,13 @@ def analyze(
         if group.kernel_ns > 0:
             members[ANALYZER_OF_CATEGORY.get(group.category, "generic")].append(index)
     rest = without_layout_copies(workload)
+    loops = _loops_worth_telling(workload, free)
+    rest, emptied = without_activities(rest, loops.activities) if loops else (rest, frozenset[int]())
     results: dict[str, tuple[dict[str, EvidenceValue], list[Draft]]] = {}
     for analyzer in COMPUTE_ANALYZERS:
-        drafts = _clustered(rest, analyzer, members[analyzer], free)
+        drafts = _clustered(rest, analyzer, [at for at in members[analyzer] if at not in emptied], free)
+        if loops and analyzer == _ANALYZER_OF_LOOPS:
+            drafts.append(_loop_draft(loops, free))
         if analyzer in LAYOUT_ANALYZERS:
             drafts += _layout_drafts(workload, analyzer, free)
         if analyzer == _ANALYZER_OF_RECOMPUTED:
@@ -114,12 +125,12 @@ def _clustered(workload: Workload, analyzer: str, indices: Sequence[int], free: 
     drafts = {key: _draft(workload, analyzer, key, (clusters[key], free)) for key in sorted(clusters)}
     alike: dict[tuple[tuple[str, ...], str], list[tuple[str, ...]]] = defaultdict(list)
     for key, draft in drafts.items():
-        alike[key[:3], draft.finding.patterns[0]].append(key)
+        alike[(*key[:3], *key[4:]), draft.finding.patterns[0]].append(key)
     for (shared, pattern), keys in alike.items():
         if len(keys) > 1:
             bands = " and ".join(name for _, name in _BANDS if name in {key[3] for key in keys})
             members = [index for key in keys for index in clusters[key]]
-            whole = _draft(workload, analyzer, (*shared, bands), (members, free))
+            whole = _draft(workload, analyzer, (*shared[:3], bands, *shared[3:]), (members, free))
             if whole.finding.patterns[0] == pattern:
                 drafts = {key: draft for key, draft in drafts.items() if key not in keys} | {keys[0]: whole}
     return [drafts[key] for key in sorted(drafts)]
@@ -132,7 +143,8 @@ def _cluster_key(workload: Workload, index: int) -> tuple[str, ...] | None:
     if isinstance(rating, Unrated):
         return (group.category, "unrated", _GENERATED if library_of(workload, group) == _GENERATED else "")
     band = next(name for limit, name in _BANDS if rating.efficiency_pct < limit)
-    return (group.category, rating.bound, library_of(workload, group), band)
+    wide = "" if faster_precision(workload, index) is None else f"{rating.precision} "
+    return (group.category, rating.bound, library_of(workload, group), band, wide)
 
 
 def _draft(
@@ -143,8 +155,9 @@ def _draft(
     ratings = [r for i in indices if isinstance(r := workload.ratings[i], Rating)]
     edit = _edit([(workload.groups[i], _saved(workload, i)) for i in indices], members[1])
     if ratings:
-        subject = f"{key[0]} kernels of {key[2]}, {key[1]}-bound, {key[3]} of the ceiling"
+        subject = f"{key[0]} kernels of {key[2]}, {key[1]}-bound, {key[3]} of the {key[4]}ceiling"
         evidence = rated_evidence(workload, indices, ratings)
+        evidence |= remedy_evidence(workload, indices, int(edit.saved_ns.sum()))
     else:
         subject = f"{key[0]} kernels {f'of {key[2]} ' if key[2] else ''}without a rating"
         evidence = unrated_evidence(workload, indices)
@@ -197,6 +210,22 @@ def _layout_drafts(workload: Workload, analyzer: str, free: NDArray[np.bool_]) -
     return _part_drafts(copies, (indices, free), labels, own)
 
 
+def _loops_worth_telling(workload: Workload, free: NDArray[np.bool_]) -> Loops | None:
+    """Loops of small products, if one batched product in the place of each could save enough for a rank."""
+    loops = find_loops(workload, free)
+    return loops if loops is not None and pct(loops.most_ns, workload.span_ns) >= RANKING_LIMIT_PCT else None
+
+
+def _loop_draft(loops: Loops, free: NDArray[np.bool_]) -> Draft:
+    workload = loops.workload
+    indices = sorted(loops.groups, key=lambda i: (-workload.groups[i].kernel_ns, workload.op_ids[i]))
+    labels: tuple[str, str, str, FindingKind] = (_ANALYZER_OF_LOOPS, "gemm", "loops of small products", "modelled")
+    draft = _with_evidence(workload, (indices, free), loops.edit, labels, loops.evidence)
+    score, share = gap_score(loops.gap_ns, workload.span_ns), pct(loops.gap_ns, workload.span_ns)
+    finding = draft.finding.model_copy(update={"score": score, "gpu_time_score": share})
+    return replace(draft, finding=finding, most_ns=loops.most_ns)
+
+
 def _recomputed_drafts(workload: Workload, free: NDArray[np.bool_]) -> list[Draft]:
     """Forward work that a backward pass runs again, if any; of the category with most of its time."""
     again, indices = only_recomputed(workload)
@@ -234,7 +263,7 @@ def _edit(given: list[tuple[OpGroup, NDArray[np.int64]]], free: NDArray[np.bool_
 
 
 def _saved(workload: Workload, index: int) -> NDArray[np.int64]:
-    """What each activity of a group gives, ns: an instance brought to its floor, or to nothing where none is known.
+    """What each activity of a group gives, ns: an instance brought to its target, or to nothing where none is known.
 
     The kernels of an instance give in proportion to their time.
     """
@@ -243,7 +272,7 @@ def _saved(workload: Workload, index: int) -> NDArray[np.int64]:
     if isinstance(rating, Unrated):
         whole: NDArray[np.int64] = dur
         return whole
-    gap = np.maximum(0, group.instance_busy - rating.floor_ns)
+    gap = np.maximum(0, group.instance_busy - target_ns(workload, index))
     kernels = np.add.reduceat(dur, group.firsts)
     sizes = np.diff(np.r_[group.firsts, dur.size])
     share = np.repeat(gap / np.maximum(kernels, 1), sizes)
@@ -258,6 +287,8 @@ def _claimed_ns(workload: Workload, indices: list[int], free: NDArray[np.bool_])
 
 
 def _weight(workload: Workload, index: int) -> int:
-    """What an op group adds to its finding: its gap, or its time where that is unknown."""
-    rating = workload.ratings[index]
-    return rating.gap_ns if isinstance(rating, Rating) else workload.groups[index].kernel_ns
+    """What an op group adds to its finding: its gap to what a fix reaches, or its time where that is unknown."""
+    group = workload.groups[index]
+    if isinstance(workload.ratings[index], Unrated):
+        return group.kernel_ns
+    return int(np.maximum(0, group.instance_busy - target_ns(workload, index)).sum())

@@ -13,6 +13,7 @@ import numpy as np
 from rooftrace.calltree import Work
 from rooftrace.intervals import Union, union
 from rooftrace.ledger.parts import apportion
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ def covering(activities: Activities, device: int, below: Work) -> Union:
 def uncovered_ns(activities: Activities, members: NDArray[np.int64], below: Work) -> NDArray[np.int64]:
     """Time of each member in which no work before ``below`` runs on its device, ns."""
     left: NDArray[np.int64] = activities.dur[members].copy()
-    for device in np.unique(activities.device[members]).tolist():
+    for device in sorted_unique(activities.device[members]).tolist():
         mine = activities.device[members] == device
         cover, chosen = covering(activities, device, below), members[mine]
         ends = cover.covered_before(activities.end[chosen])
@@ -47,7 +48,7 @@ def uncovered_ns(activities: Activities, members: NDArray[np.int64], below: Work
 def shared_ns(activities: Activities, members: NDArray[np.int64], below: Work) -> NDArray[np.float64]:
     """The same, each instant divided equally among the members that run then: sums to the ledger's exposed part."""
     share = np.zeros(members.size)
-    for device in np.unique(activities.device[members]).tolist():
+    for device in sorted_unique(activities.device[members]).tolist():
         mine = activities.device[members] == device
         chosen = members[mine]
         share[mine] = _shares(activities.start[chosen], activities.end[chosen], covering(activities, device, below))
@@ -55,7 +56,7 @@ def shared_ns(activities: Activities, members: NDArray[np.int64], below: Work) -
 
 
 def _shares(start: NDArray[np.int64], end: NDArray[np.int64], cover: Union) -> NDArray[np.float64]:
-    edges = np.unique(np.r_[start, end, cover.start, cover.end])
+    edges = sorted_unique(np.r_[start, end, cover.start, cover.end])
     low = edges[:-1]
     running = np.searchsorted(np.sort(start), low, side="right") - np.searchsorted(np.sort(end), low, side="right")
     covered = np.searchsorted(cover.start, low, side="right") > np.searchsorted(cover.end, low, side="right")
@@ -89,7 +90,7 @@ def neighbours(activities: Activities, members: NDArray[np.int64]) -> dict[int, 
     Time in which anything communicates is left out: that compute hides something already.
     """
     spent: dict[int, int] = {}
-    for device in np.unique(activities.device[members]).tolist():
+    for device in sorted_unique(activities.device[members]).tolist():
         near = members[activities.device[members] == device]
         dur = activities.dur[near]
         window = union(activities.start[near] - dur, activities.end[near] + dur)
@@ -111,7 +112,7 @@ def neighbours(activities: Activities, members: NDArray[np.int64]) -> dict[int, 
 
 def _difference(one: Union, other: Union) -> Union:
     """What of the first lies outside the second."""
-    edges = np.unique(np.r_[one.start, one.end, other.start, other.end])
+    edges = sorted_unique(np.r_[one.start, one.end, other.start, other.end])
     low = edges[:-1]
 
     def inside(part: Union) -> NDArray[np.bool_]:

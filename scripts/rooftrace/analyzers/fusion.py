@@ -29,10 +29,12 @@ from rooftrace.fusion import Candidate, FusionInputs, FusionResult, describe, fi
 from rooftrace.fusion.compositions import load_compositions
 from rooftrace.fusion.eager import SEVERAL, is_eager, model_of, one_move
 from rooftrace.fusion.edits import HostCalls, claimed, kernel_edit
+from rooftrace.fusion.instances import median_instance, median_named
 from rooftrace.fusion.owners import optimizer_in
 from rooftrace.intervals import union
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit, HostCut
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
@@ -83,11 +85,11 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
     rated.sort(key=lambda draft: (-draft.finding.score.mid, draft.finding.subject, int(draft.claims[0])))
     listed = [draft for draft in rated if _is_listed(workload, draft)]
     unrated = [_unrated(workload, run, result, group) for group in _findings(result.unrated)]
-    unrated += [_named(workload, named) for named in result.named]
+    unrated += [_named(workload, run, result, named) for named in result.named]
     unrated = [draft for draft in unrated if _time_share(draft) >= _UNRATED_PCT]
     unrated.sort(key=lambda draft: (-_time_share(draft), draft.finding.subject))
     drafts = [*listed, *unrated[:_MAX_UNRATED]]
-    numbered: list[Draft] = [_numbered(draft, number) for number, draft in enumerate(drafts, start=1)]
+    numbered: list[Draft] = [_numbered(run, draft, number) for number, draft in enumerate(drafts, start=1)]
     summary = _summary(workload, result, len(rated) - len(listed))
     first = _first_of_several(workload, run, drafts)
     if first is not None:
@@ -147,7 +149,8 @@ def _findings(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
         else:
             by_words = composition.file.kind == "epilogue" or composition.identity == "same_op_loop"
             words = tuple(dict.fromkeys(describe.word_chain(candidate).split())) if by_words else ()
-            key = (f"={composition.identity}", " ".join((*words, optimizer_in(candidate.scope))))
+            is_undone = "undone" * candidate.is_undone
+            key = (f"={composition.identity}", " ".join((*words, optimizer_in(candidate.scope), is_undone)))
         groups[key].append(candidate)
     return [groups[key] for key in sorted(groups)]
 
@@ -210,7 +213,7 @@ def _unrated(workload: Workload, run: FusionInputs, result: FusionResult, group:
     return _unclaimed(finding, Example(candidate=group[0], calls=result.calls))
 
 
-def _named(workload: Workload, named: NamedRun) -> FusionDraft:
+def _named(workload: Workload, run: FusionInputs, result: FusionResult, named: NamedRun) -> FusionDraft:
     infos = workload.activities.infos
     composition = named.composition
     time = int(named.time_ns.sum())
@@ -242,7 +245,8 @@ def _named(workload: Workload, named: NamedRun) -> FusionDraft:
         "unmodelled": _NAMES_ONLY,
     }
     name = composition.file.name if composition else "a recurring chain of kernels"
-    return _unclaimed(_finding_of(evidence, name, Score(low=0, mid=0, high=0), "upper_bound"))
+    finding = _finding_of(evidence, name, Score(low=0, mid=0, high=0), "upper_bound")
+    return _unclaimed(finding.model_copy(update={"instance": median_named(run, result.calls, named)}))
 
 
 def _unclaimed(finding: FindingEvidence, example: Example | None = None) -> FusionDraft:
@@ -259,7 +263,7 @@ def _evidence(
     instances = sum(int(candidate.first.size) for candidate in group)
     kernels = sum(int(matrix.size) for matrix in matrices)
     time = sum(int(candidate.time_ns.sum()) for candidate in group)
-    kept = 0 if top.anchor else 1
+    kept = sum(candidate.kept_launches * int(candidate.first.size) for candidate in group)
     composition = top.composition
     optimizer = describe.optimizer(run, calls, top)
     notes = dict.fromkeys(note for candidate in group for note in candidate.notes)
@@ -271,7 +275,7 @@ def _evidence(
         "instances_count": instances,
         "before_window_count": early,
         "kernels_per_instance": round(kernels / instances, 2),
-        "launches_removed_count": kernels - kept * instances,
+        "launches_removed_count": kernels - kept,
         "time_ms": ns_to_ms(time),
         "time_share_pct": pct(time, workload.span_ns),
         "modules": ", ".join(dict.fromkeys(candidate.scope for candidate in group)),
@@ -332,10 +336,15 @@ def _known(evidence: dict[str, EvidenceValue], kind: FindingKind) -> dict[str, E
     return {**evidence, "kind": kind, "category": "fusion", "analyzer": "fusion"}
 
 
-def _numbered(draft: Draft, number: int) -> Draft:
-    identity = f"fusion.F{number}"
-    members = [f"{identity}.{member}" for member in draft.finding.members]
-    return replace(draft, finding=draft.finding.model_copy(update={"id": identity, "members": members}))
+def _numbered(run: FusionInputs, draft: FusionDraft, number: int) -> Draft:
+    identity, example = f"fusion.F{number}", draft.example
+    changes: dict[str, object] = {
+        "id": identity,
+        "members": [f"{identity}.{member}" for member in draft.finding.members],
+    }
+    if example is not None:
+        changes["instance"] = median_instance(run, example.calls, example.candidate)
+    return replace(draft, finding=draft.finding.model_copy(update=changes))
 
 
 def _time_share(draft: Draft) -> float:
@@ -347,7 +356,7 @@ def _covered(workload: Workload, members: NDArray[np.int64]) -> int:
     activities = workload.activities
     return sum(
         union(activities.start[mine], activities.end[mine]).length
-        for device in np.unique(activities.device[members]).tolist()
+        for device in sorted_unique(activities.device[members]).tolist()
         for mine in (members[activities.device[members] == device],)
     )
 

@@ -25,7 +25,7 @@ from rooftrace.analyzers.idle_evidence import device_evidence, dispatch_evidence
 from rooftrace.analyzers.idle_graphs import MIN_LAUNCHES, find_sequences
 from rooftrace.analyzers.idle_places import wrapper_evidence
 from rooftrace.analyzers.idle_stalls import stall_edit, stall_evidence, stalls_worth_telling
-from rooftrace.analyzers.idle_syncs import drained_gaps, find_syncs, sync_evidence, sync_summary
+from rooftrace.analyzers.idle_syncs import asked_by, drained_gaps, find_syncs, sync_edit, sync_evidence, sync_summary
 from rooftrace.analyzers.workload import Workload, bound_score, gap_score
 from rooftrace.causes import HOST_CAUSES, REASON_NAMES, Cause
 from rooftrace.causes.quiet import longest_quiet
@@ -33,6 +33,7 @@ from rooftrace.causes.spans import Windows
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import NS_PER_MS, ns_to_ms, pct
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _summary(workload: Workload, syncs: list[SyncKind]) -> dict[str, EvidenceVal
         spent = int(causes.dur[causes.cause == int(cause)].sum())
         if spent:
             summary[f"{cause.name.lower()}_ms"] = ns_to_ms(spent)
-    reasons = np.unique(causes.reason[causes.cause == int(Cause.UNKNOWN)]).tolist()
+    reasons = sorted_unique(causes.reason[causes.cause == int(Cause.UNKNOWN)]).tolist()
     if reasons:
         summary["unknown_because"] = "; ".join(REASON_NAMES[code] for code in reasons)
     return summary | sync_summary(syncs)
@@ -174,16 +175,26 @@ def _stalled_pct(workload: Workload, gaps: NDArray[np.int64]) -> float:
 def _unblocking(workload: Workload, gaps: NDArray[np.int64], syncs: list[SyncKind]) -> Edit:
     """The waits that led to gaps, and with them all of the ops that wait there: else their next ones would instead."""
     causes = workload.causes
-    waits = np.unique(causes.wait[np.isin(causes.wait_gap, gaps)])
-    asked = [kind.asked for kind in syncs if np.isin(kind.waits, waits).any()]
-    return Edit(unblocked=np.unique(np.concatenate([waits, *asked])))
+    waits = sorted_unique(causes.wait[np.isin(causes.wait_gap, gaps)])
+    edits = [sync_edit(workload, kind) for kind in syncs if np.isin(kind.waits, waits).any()]
+    return Edit(
+        activities=np.concatenate([edit.activities for edit in edits] or [waits[:0]]),
+        saved_ns=np.concatenate([edit.saved_ns for edit in edits] or [waits[:0]]),
+        removed=np.concatenate([edit.removed for edit in edits] or [waits[:0]]),
+        host=tuple(cut for edit in edits for cut in edit.host),
+        unblocked=sorted_unique(np.concatenate([waits, *(edit.unblocked for edit in edits)])),
+    )
 
 
 def _sync_of(workload: Workload, gaps: NDArray[np.int64], syncs: list[SyncKind]) -> dict[str, EvidenceValue]:
-    """What is known of the op whose blocking calls led to most of the gaps."""
+    """What is known of the op whose blocking calls led to most of the gaps, and all ops that led to some."""
     causes = workload.causes
     spent = [int(causes.dur[np.intersect1d(drained_gaps(workload, kind), gaps)].sum()) for kind in syncs]
-    return sync_evidence(workload, syncs[int(np.argmax(spent))]) if spent else {}
+    order = [at for at in sorted(range(len(syncs)), key=lambda at: -spent[at]) if spent[at]]
+    if not order:
+        return {}
+    asking = list(dict.fromkeys(asked_by(syncs[at]) for at in order))
+    return {**sync_evidence(workload, syncs[order[0]]), "sync_ops": ", ".join(asking)}
 
 
 def _is_worth_telling(workload: Workload, kind: SyncKind, drafts: list[Draft]) -> bool:
@@ -212,8 +223,10 @@ def _sync_draft(workload: Workload, kind: SyncKind) -> Draft:
         **device_evidence(workload, ledger),
     }
     way = kind.direction if len(kind.by_direction) < 2 else ""
-    subject = f"host blocked in {kind.op if kind.op != 'none' else kind.call} {way}".rstrip()
-    return _finding(workload, (subject, evidence, gaps), Edit(unblocked=kind.asked), "measured")
+    subject = f"host blocked in {asked_by(kind)} {way}".rstrip()
+    edit = sync_edit(workload, kind)
+    draft = _finding(workload, (subject, evidence, gaps), edit, "measured")
+    return replace(draft, most_ns=draft.most_ns + int(edit.saved_ns.sum()))
 
 
 def _stall_drafts(workload: Workload) -> list[Draft]:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.causes import HOST_CAUSES, Cause
+from rooftrace.causes import HOST_CAUSES, Cause, is_memory_call
+from rooftrace.causes.first_use import first_use
 from rooftrace.intervals import union
 from rooftrace.replay.edits import Edit, HostCut
+from rooftrace.sorted_unique import grouped
+from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,8 +26,26 @@ def edit_of(workload: Workload, cause: Cause, gaps: NDArray[np.int64], graphs: S
         return Edit()
     if cause is Cause.LAUNCH_BOUND:
         return Edit(host=_launchcuts(workload, gaps, graphs))
+    if cause is Cause.MEMORY_MANAGEMENT:
+        return _without_allocator(workload, gaps)
     lane, start, end = _pieces(workload, gaps)
     return Edit(host=cuts(lane, start, end))
+
+
+def _without_allocator(workload: Workload, gaps: NDArray[np.int64]) -> Edit:
+    """Every call of the allocator is gone, with its waiting: else the next ones would make gaps instead.
+
+    What sets a library up for the first time stays.
+    """
+    tree, trace = workload.tree, workload.trace
+    calls = np.flatnonzero(np.isin(tree.kind, (int(Kind.RUNTIME), int(Kind.DRIVER))))
+    calls = calls[is_memory_call(trace, tree.row[calls])]
+    calls = calls[~first_use(trace, tree, tree.row[calls])[tree.row[calls]]]
+    lane, start, end = _pieces(workload, gaps)
+    return Edit(
+        host=cuts(np.r_[lane, tree.lane[calls]], np.r_[start, tree.start[calls]], np.r_[end, tree.end[calls]]),
+        unblocked=np.flatnonzero(np.isin(workload.schedule.waits.node, calls)),
+    )
 
 
 def _launchcuts(workload: Workload, gaps: NDArray[np.int64], graphs: Sequences | None) -> tuple[HostCut, ...]:
@@ -50,8 +71,8 @@ def _pieces(workload: Workload, gaps: NDArray[np.int64]) -> tuple[NDArray[np.int
 def cuts(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[HostCut, ...]:
     """Stretches of threads as cuts of a whole."""
     found = []
-    for number in np.unique(lane).tolist():
-        whole = union(start[lane == number], end[lane == number])
+    for number, mine in grouped(lane):
+        whole = union(start[mine], end[mine])
         if whole.start.size:
             found.append(HostCut(lane=number, start=whole.start, end=whole.end))
     return tuple(found)

@@ -17,6 +17,7 @@ from rooftrace.analyzers.idle_syncs import NO_OP, heaviest, name_of
 from rooftrace.calltree import Link, Work, module_class
 from rooftrace.causes import CAUSE_NAMES, HOST_CAUSES, Cause, warm_up
 from rooftrace.causes.queues import launch_delays, queue_depths
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 from rooftrace.units import NS_PER_MS, ns_to_ms, ns_to_us, pct
 
@@ -198,7 +199,7 @@ def _python_module(workload: Workload, launch: NDArray[np.int64], uncovered: NDA
 
 def _launch_distances(workload: Workload, launch: NDArray[np.int64]) -> NDArray[np.int64]:
     """Time from the launch before on the same thread to each of the given launches, ns."""
-    nodes = np.unique(workload.activities.launch[workload.activities.launch >= 0])
+    nodes = sorted_unique(workload.activities.launch[workload.activities.launch >= 0])
     place = np.searchsorted(nodes, launch)
     place = place[place > 0]
     tree = workload.tree

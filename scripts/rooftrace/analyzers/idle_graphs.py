@@ -14,6 +14,7 @@ import numpy as np
 
 from rooftrace.calltree import Link
 from rooftrace.schedule import WaitKind
+from rooftrace.sorted_unique import distinct_rows, sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,9 +77,8 @@ def _launches(workload: Workload, device: int) -> _Launches:
     node = activities.launch[members]
     op = workload.context.op[node]
     inputs = np.where(op >= 0, trace.inputs[tree.row[op]], -1)
-    keys = np.stack([activities.name[members].astype(np.int64), inputs.astype(np.int64)], axis=1)
-    key = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    passed = _interruptions_before(workload, node)
+    _, key = distinct_rows(activities.name[members], inputs)
+    passed = interruptions_before(workload, node)
     opens = np.ones(node.size, dtype=bool)
     same = (tree.lane[node[1:]] == tree.lane[node[:-1]]) & (passed[1:] == passed[:-1])
     step = workload.steps.of_activity[members]
@@ -86,12 +86,12 @@ def _launches(workload: Workload, device: int) -> _Launches:
     return _Launches(node=node, activity=members, key=key, opens=opens)
 
 
-def _interruptions_before(workload: Workload, node: NDArray[np.int64]) -> NDArray[np.int64]:
+def interruptions_before(workload: Workload, node: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each launch: how many blocking calls, and waits for another thread, its thread had behind it."""
     waits, handovers, tree = workload.schedule.waits, workload.schedule.handovers, workload.tree
     blocking = np.sort(waits.node[waits.kind != int(WaitKind.QUEUE)])
     passed = np.searchsorted(blocking, node, side="right")
-    for lane in np.unique(handovers.lane).tolist():
+    for lane in sorted_unique(handovers.lane).tolist():
         mine = tree.lane[node] == lane
         times = np.sort(handovers.start[handovers.lane == lane])
         passed[mine] += np.searchsorted(times, tree.start[node[mine]], side="right")

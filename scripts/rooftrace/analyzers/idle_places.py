@@ -12,6 +12,7 @@ from rooftrace.calltree import is_step_name
 from rooftrace.causes import thread_looked_at, user_frames
 from rooftrace.causes.spans import distinct
 from rooftrace.intervals import union
+from rooftrace.sorted_unique import grouped
 from rooftrace.trace import Kind
 from rooftrace.units import NS_PER_MS, pct
 
@@ -62,12 +63,14 @@ def cover(workload: Workload, gaps: NDArray[np.int64], rows: NDArray[np.int64], 
     codes = codes.reshape(-1)
     inside, length = np.zeros((2, names.size), dtype=np.int64)
     count = np.zeros(names.size, dtype=np.int64)
-    for number in np.intersect1d(lane, on).tolist():
-        time = union(causes.start[gaps[on == number]], causes.end[gaps[on == number]])
-        mine = np.flatnonzero(lane == number)
-        mine = mine[_outermost_of_name(codes[mine], trace.start[rows[mine]], trace.end[rows[mine]])]
+    gaps_on = dict(grouped(on))
+    for number, mine in grouped(lane):
+        if number not in gaps_on:
+            continue
+        time = union(causes.start[gaps[gaps_on[number]]], causes.end[gaps[gaps_on[number]]])
+        mine = mine[_outermost_of_name(codes[mine], trace.start[rows[mine]], trace.end_of(rows[mine]))]
         row = rows[mine]
-        shared = time.covered_before(trace.end[row]) - time.covered_before(trace.start[row])
+        shared = time.covered_before(trace.end_of(row)) - time.covered_before(trace.start[row])
         mine, row, shared = mine[shared > 0], row[shared > 0], shared[shared > 0]
         np.add.at(inside, codes[mine], shared)
         np.add.at(length, codes[mine], trace.dur[row])
@@ -150,7 +153,7 @@ def annotation_at(workload: Workload, gap: int) -> str:
     causes, trace = workload.causes, workload.trace
     rows = _annotations(workload)
     middle = (causes.start[gap] + causes.end[gap]) // 2
-    rows = rows[(trace.start[rows] <= middle) & (trace.end[rows] > middle)]
+    rows = rows[(trace.start[rows] <= middle) & (trace.end_of(rows) > middle)]
     if not rows.size:
         return ""
     best = np.lexsort((-trace.start[rows], trace.lane[rows] != causes.lane[gap]))[0]
@@ -179,9 +182,9 @@ def _begun(workload: Workload, gaps: NDArray[np.int64], rows: NDArray[np.int64])
     trace, causes = workload.trace, workload.causes
     count = np.zeros(gaps.size, dtype=np.int64)
     lane = trace.lane[rows]
-    for number in np.unique(causes.lane[gaps]).tolist():
-        mine = np.flatnonzero(causes.lane[gaps] == number)
-        starts = np.sort(trace.start[rows[lane == number]])
+    places = dict(grouped(lane))
+    for number, mine in grouped(causes.lane[gaps]):
+        starts = np.sort(trace.start[rows[places.get(number, mine[:0])]])
         count[mine] = np.searchsorted(starts, causes.end[gaps[mine]]) - np.searchsorted(
             starts, causes.start[gaps[mine]]
         )

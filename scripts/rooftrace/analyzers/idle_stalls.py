@@ -11,6 +11,7 @@ from rooftrace.analyzers.idle_syncs import heaviest, name_of
 from rooftrace.causes import find_stalls
 from rooftrace.intervals import union
 from rooftrace.replay.edits import Edit
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ ASPECT = "host_stalls"
 def stalls_worth_telling(workload: Workload) -> tuple[DeviceLedger, Stalls] | None:
     """The stalls of the run and the device that they keep from its work, if they take enough of its span."""
     activities = workload.activities
-    stalls = find_stalls(workload.trace, workload.tree, workload.context, activities, workload.schedule)
+    stalls = find_stalls(workload.trace, workload.tree, activities, workload.schedule, workload.causes)
     if not stalls.node.size or not workload.ledgers:
         return None
     launched = activities.launch >= 0
@@ -41,7 +42,10 @@ def stalls_worth_telling(workload: Workload) -> tuple[DeviceLedger, Stalls] | No
     ledger = next(ledger for ledger in workload.ledgers if ledger.device == device)
     stalls = stalls.select(_of_run(workload, device, stalls))
     stood = union(stalls.start, stalls.end).length
-    if np.unique(workload.tree.name[stalls.node]).size < _FEWEST_OPS or pct(stood, ledger.span_ns) < MIN_STALLED_PCT:
+    if (
+        sorted_unique(workload.tree.name[stalls.node]).size < _FEWEST_OPS
+        or pct(stood, ledger.span_ns) < MIN_STALLED_PCT
+    ):
         return None
     return ledger, stalls
 
@@ -80,7 +84,7 @@ def stall_evidence(workload: Workload, ledger: DeviceLedger, stalls: Stalls) -> 
         "longest_stall_ms": ns_to_ms(int(stalls.dur[longest])),
         "longest_stall_op": name_of(workload, int(names[longest])),
         "median_stall_ms": ns_to_ms(float(np.median(stalls.dur))),
-        "stalled_ops_count": int(np.unique(names).size),
+        "stalled_ops_count": int(sorted_unique(names).size),
         "call": name_of(workload, top),
         "call_count": int(alike.size),
         "call_median_us": ns_to_us(float(np.median(alike))),

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.analyzers.claims import MIN_EXPOSED_PCT
+from rooftrace.analyzers.idle_edits import cuts
+from rooftrace.analyzers.pinning import pinned_edit
+from rooftrace.analyzers.transfers import link_gbps
 from rooftrace.calltree import Link, Work
 from rooftrace.causes import blocked_times, is_memory_call
 from rooftrace.kernelnames import describe_copy
+from rooftrace.replay.edits import Edit
 from rooftrace.schedule import WaitKind
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 from rooftrace.units import ns_to_ms, pct
 
@@ -191,7 +197,7 @@ def sync_evidence(workload: Workload, kind: SyncKind) -> dict[str, EvidenceValue
     waits = workload.schedule.waits
     copies = waits.kind[kind.waits] == int(WaitKind.COPY)
     evidence: dict[str, EvidenceValue] = {
-        "sync_op": kind.op if kind.op != NO_OP else kind.call,
+        "sync_op": asked_by(kind),
         "sync_class": kind.what,
         "copy_direction": kind.direction,
         "call": kind.call,
@@ -211,10 +217,50 @@ def sync_evidence(workload: Workload, kind: SyncKind) -> dict[str, EvidenceValue
     return evidence
 
 
+def asked_by(kind: SyncKind) -> str:
+    """The op that blocks, or the call where no op does."""
+    return kind.op if kind.op != NO_OP else kind.call
+
+
+def sync_edit(workload: Workload, kind: SyncKind) -> Edit:
+    """The calls of a kind no longer block. A value that is not read is not copied, and nothing asks for it.
+
+    Copies to the GPU, for which pinned memory is the remedy, get faster, too; where copies are analysed by themselves,
+    their time is told there.
+    """
+    if kind.what == "read":
+        return _without_reads(workload, kind)
+    exposed = sum(ledger.exposed_copy_ns for ledger in workload.ledgers)
+    if kind.what != "copy" or kind.direction != "HtoD" or pct(exposed, workload.span_ns) >= MIN_EXPOSED_PCT:
+        return Edit(unblocked=kind.asked)
+    waits = workload.schedule.waits
+    mine = kind.asked[(waits.kind[kind.asked] == int(WaitKind.COPY)) & (waits.activity[kind.asked] >= 0)]
+    copies = sorted_unique(waits.activity[mine])
+    shortest = int(workload.activities.dur[copies].min(initial=0))
+    pinned = pinned_edit(workload, copies, "HtoD", link_gbps=link_gbps(workload, "HtoD"), shortest_ns=shortest)
+    if pinned is None:
+        return Edit(unblocked=kind.asked)
+    return replace(pinned, unblocked=np.union1d(pinned.unblocked, kind.asked))
+
+
+def _without_reads(workload: Workload, kind: SyncKind) -> Edit:
+    tree, activities = workload.tree, workload.activities
+    code = workload.trace.names.index(kind.op)
+    around = tree.innermost((tree.name == code) & (tree.kind == int(Kind.CPU_OP)))
+    ops = sorted_unique(around[workload.schedule.waits.node[kind.asked]])
+    ops = ops[ops >= 0]
+    copies = np.flatnonzero((activities.work == int(Work.COPY)) & (activities.launch >= 0))
+    return Edit(
+        removed=copies[np.isin(around[activities.launch[copies]], ops)],
+        host=cuts(tree.lane[ops].astype(np.int64), tree.start[ops], tree.end[ops]),
+        unblocked=kind.asked,
+    )
+
+
 def drained_gaps(workload: Workload, kind: SyncKind) -> NDArray[np.int64]:
     """Gaps caused by synchronisation that calls of this kind led to."""
     causes = workload.causes
-    gaps: NDArray[np.int64] = np.unique(causes.wait_gap[np.isin(causes.wait, kind.waits)])
+    gaps: NDArray[np.int64] = sorted_unique(causes.wait_gap[np.isin(causes.wait, kind.waits)])
     return gaps
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rooftrace.opmodels import ITEMSIZE, category_of, normalise_dtype, op_from_record
+from rooftrace.sorted_unique import distinct_rows, sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -91,14 +92,15 @@ def find_messages(workload: Workload, members: NDArray[np.int64]) -> tuple[list[
     op = nearest(tree.parent, launch, _is_call(workload))
     params = nearest(tree.parent, launch, tree.name == _code(trace.names, "record_param_comms"))
     inputs = trace.inputs[tree.row]
-    columns = (recorded, of_nodes(tree.name, op), of_nodes(inputs, op), of_nodes(inputs, params))
-    keys = np.stack([activities.name[members].astype(np.int64), *columns], axis=1)
-    distinct, at = np.unique(keys, axis=0, return_inverse=True)
-    described = [_describe(workload, *key) for key in distinct.tolist()]
+    kernel = activities.name[members].astype(np.int64)
+    columns = (kernel, recorded, of_nodes(tree.name, op), of_nodes(inputs, op), of_nodes(inputs, params))
+    first, at = distinct_rows(*columns)
+    keys = zip(*(column[first].tolist() for column in columns), strict=True)
+    described = [_describe(workload, *key) for key in keys]
     messages = sorted(set(described), key=lambda item: (item.kind, item.group, item.nbytes, repr(item)))
     number = {message: position for position, message in enumerate(messages)}
     lookup = np.array([number[message] for message in described], dtype=np.int64)
-    of_member: NDArray[np.int64] = lookup[at.reshape(-1)]
+    of_member: NDArray[np.int64] = lookup[at]
     return messages, of_member
 
 
@@ -127,7 +129,7 @@ def _is_call(workload: Workload) -> NDArray[np.bool_]:
     kinds = (tree.kind == int(Kind.CPU_OP)) | (tree.kind == int(Kind.ANNOTATION))
     shaped = kinds & (trace.inputs[tree.row] >= 0)
     named = np.zeros(len(trace.names), dtype=bool)
-    codes = np.unique(tree.name[shaped])
+    codes = sorted_unique(tree.name[shaped])
     names = [trace.names[code] for code in codes.tolist()]
     named[codes] = [name != "record_param_comms" and category_of(name) == "communication" for name in names]
     calls: NDArray[np.bool_] = shaped & named[tree.name]

@@ -24,6 +24,7 @@ from rooftrace.analyzers.known_models import Sizes, guess
 from rooftrace.calltree import Work, module_class
 from rooftrace.contracts.fencing import one_line
 from rooftrace.roofline import Rating
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 from rooftrace.units import pct
 
@@ -242,7 +243,7 @@ def _precision(workload: Workload) -> str | None:
 def _optimizer(workload: Workload) -> str | None:
     tree, names = workload.tree, workload.trace.names
     marks = np.isin(tree.kind, [int(Kind.ANNOTATION), int(Kind.CPU_OP)])
-    found = (_OPTIMIZER.match(names[code]) for code in np.unique(tree.name[marks]).tolist())
+    found = (_OPTIMIZER.match(names[code]) for code in sorted_unique(tree.name[marks]).tolist())
     return next((match.group(1) for match in found if match), None)
 
 

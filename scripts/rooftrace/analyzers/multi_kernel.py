@@ -17,6 +17,7 @@ point to (less waiting, a faster link), and by all of it, an upper bound, where 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rooftrace.analyzers import batching, claims, collectives, transfers
@@ -64,6 +65,8 @@ def _about_communication(workload: Workload, summary: dict[str, EvidenceValue]) 
     for kind, ns in sorted(collectives.exposed_by_kind(workload, found).items()):
         summary[f"exposed_{kind}_ms"] = ns_to_ms(ns)
     merged = batching.batching_claim(workload, found)
+    if merged is not None:
+        found = replace(found, told=batching.mostly_saved(workload, found))
     return [*collectives.exposed_claims(workload, found), *([merged] if merged else [])]
 
 

@@ -41,6 +41,24 @@ def without_layout_copies(workload: Workload) -> Workload:
     return replace(workload, groups=groups, ratings=ratings)
 
 
+def without_activities(workload: Workload, gone: NDArray[np.int64]) -> tuple[Workload, frozenset[int]]:
+    """The same run with groups rated by their other calls, and which groups have none left; calls go as a whole."""
+    groups, ratings = list(workload.groups), list(workload.ratings)
+    emptied: set[int] = set()
+    for at, group in enumerate(workload.groups):
+        keep = ~np.isin(group.activities, gone)
+        if keep.all():
+            continue
+        if not keep.any():
+            emptied.add(at)
+            continue
+        groups[at] = part_of(group, workload.activities, workload.context, keep)
+        rating = ratings[at]
+        if isinstance(rating, Rating):
+            ratings[at] = _rated_again(groups[at], rating)
+    return replace(workload, groups=groups, ratings=ratings), frozenset(emptied)
+
+
 def only_layout_copies(workload: Workload, analyzer: str) -> tuple[Workload, list[int]]:
     """The same run with an analyzer's groups cut down to their layout copies, and which those groups are."""
     indices = layout_groups(workload, analyzer)

@@ -14,11 +14,12 @@ import numpy as np
 from rooftrace import platforms
 from rooftrace.analyzers import claims, exposure
 from rooftrace.analyzers.collectives import peer_link_gbps
+from rooftrace.analyzers.pinning import blocked_ns, pinned_edit
 from rooftrace.calltree import Work
 from rooftrace.contracts.platform import CalibratedFile
 from rooftrace.kernelnames import describe_copy
 from rooftrace.replay.edits import Edit
-from rooftrace.schedule import WaitKind
+from rooftrace.sorted_unique import grouped, sorted_unique
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def find_transfers(workload: Workload) -> Transfers:
         nbytes=nbytes,
         dur=activities.dur[index],
         shared=exposure.shared_ns(activities, index, Work.COPY),
-        blocked=_blocked_ns(workload)[index],
+        blocked=blocked_ns(workload)[index],
     )
 
 
@@ -100,21 +101,6 @@ def _size_class(nbytes: NDArray[np.int64]) -> NDArray[np.str_]:
     names = np.array([*(name for name, _ in SIZE_CLASSES), LARGE])
     sizes = names[np.searchsorted([limit for _, limit in SIZE_CLASSES], nbytes, side="right")]
     return np.where(nbytes >= 0, sizes, UNKNOWN)
-
-
-def _copy_waits(workload: Workload) -> NDArray[np.int64]:
-    """Numbers of the calls that waited for the copy that they launched."""
-    waits = workload.schedule.waits
-    return np.flatnonzero((waits.kind == int(WaitKind.COPY)) & (waits.activity >= 0))
-
-
-def _blocked_ns(workload: Workload) -> NDArray[np.int64]:
-    waits, numbers = workload.schedule.waits, _copy_waits(workload)
-    node = waits.node[numbers]
-    stood = np.maximum(workload.tree.dur[node] - waits.tail_ns[numbers], 0)
-    blocked = np.zeros(workload.activities.row.size, dtype=np.int64)
-    np.add.at(blocked, waits.activity[numbers], stood)
-    return blocked
 
 
 def exposed_by_kind(workload: Workload, found: Transfers) -> dict[str, int]:
@@ -154,7 +140,8 @@ def _exposed_claim(workload: Workload, found: Transfers, kinds: list[str], expos
         **_evidence(workload, found, at),
         **_large_pinned(workload, found),
     }
-    modelled = _pinned(workload, found, at) if memory == "pageable" and way in _HOST_WAYS else None
+    pinnable = way in _HOST_WAYS and (memory == "pageable" or (memory == UNKNOWN and _is_blocking(found, at)))
+    modelled = _pinned(workload, found, members, way) if pinnable else None
     gap, more, edit = exposed, 0, Edit(activities=members, saved_ns=_alone(workload, members))
     if modelled is not None:
         edit, gap = modelled, min(int(modelled.saved_ns.sum()), exposed)
@@ -170,7 +157,18 @@ def _exposed_claim(workload: Workload, found: Transfers, kinds: list[str], expos
         evidence=evidence,
         members=claims.member_ids(workload, "copy", members),
         edit=edit,
+        confidence="medium" if modelled is not None and memory == UNKNOWN else None,
     )
+
+
+def _pinned(workload: Workload, found: Transfers, members: NDArray[np.int64], way: str) -> Edit | None:
+    shortest = int(found.dur[found.way == way].min())
+    return pinned_edit(workload, members, way, link_gbps=link_gbps(workload, way), shortest_ns=shortest)
+
+
+def _is_blocking(found: Transfers, at: NDArray[np.int64]) -> bool:
+    """Whether most of the time of some copies is of such as their calls wait for: HIP does not say which memory."""
+    return 2 * int(found.dur[at][found.blocked[at] > 0].sum()) > int(found.dur[at].sum())
 
 
 def _subject(way: str, memory: str) -> str:
@@ -181,28 +179,6 @@ def _subject(way: str, memory: str) -> str:
 
 def _alone(workload: Workload, members: NDArray[np.int64]) -> NDArray[np.int64]:
     return exposure.uncovered_ns(workload.activities, members, Work.COPY)
-
-
-def _pinned(workload: Workload, found: Transfers, at: NDArray[np.int64]) -> Edit | None:
-    """The change if these copies used pinned memory: the link's bandwidth, and calls to the GPU that return at once.
-
-    None where bytes or link are not known. A call that brings data to the host still has to wait for it.
-    """
-    link, nbytes = link_gbps(workload, str(found.way[at[0]])), found.nbytes[at]
-    if workload.platform is None or link is None or (nbytes < 0).any():
-        return None
-    shortest = int(found.dur[found.way == found.way[at[0]]].min())
-    latency = min(shortest, platforms.latency_floor_ns(workload.platform))
-    needed = np.maximum(np.ceil(nbytes / link).astype(np.int64), latency)
-    unblocked = np.empty(0, dtype=np.int64)
-    if found.way[at[0]] == "HtoD":
-        numbers = _copy_waits(workload)
-        unblocked = numbers[np.isin(workload.schedule.waits.activity[numbers], found.index[at])]
-    return Edit(
-        activities=found.index[at],
-        saved_ns=np.maximum(found.dur[at] - needed, 0),
-        unblocked=unblocked,
-    )
 
 
 def link_gbps(workload: Workload, way: str) -> float | None:
@@ -251,7 +227,7 @@ def _evidence(workload: Workload, found: Transfers, at: NDArray[np.int64]) -> di
 def _on_compute_stream(workload: Workload, members: NDArray[np.int64]) -> float:
     """Share of the copies' time on streams that kernels run on as well, where compute cannot hide them."""
     activities, queue = workload.activities, workload.schedule.queue
-    computing = np.unique(queue[activities.work == int(Work.COMPUTE)])
+    computing = sorted_unique(queue[activities.work == int(Work.COMPUTE)])
     dur = activities.dur[members]
     return pct(int(dur[np.isin(queue[members], computing)].sum()), int(dur.sum()))
 
@@ -302,7 +278,7 @@ def _large_pinned(workload: Workload, found: Transfers) -> dict[str, EvidenceVal
 def _merged_saving_ns(found: Transfers, at: NDArray[np.int64]) -> int:
     """What some copies take beyond one each direction that moves all their bytes at the best bandwidth seen, ns."""
     saving = 0
-    for way in np.unique(found.way[at]).tolist():
+    for way in sorted_unique(found.way[at]).tolist():
         mine, like = at[found.way[at] == way], np.flatnonzero((found.way == way) & (found.dur > 0))
         if mine.size > 1 and like.size:
             best = float((found.nbytes[like] / found.dur[like]).max())
@@ -390,4 +366,4 @@ def _repeated(workload: Workload, found: Transfers) -> list[NDArray[np.int64]]:
     at = at[launch >= 0]
     _, group, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     group = group.reshape(-1)
-    return [at[group == number] for number in np.flatnonzero(count >= _MIN_REPEATS).tolist()]
+    return [at[mine] for number, mine in grouped(group) if count[number] >= _MIN_REPEATS]

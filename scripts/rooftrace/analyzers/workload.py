@@ -9,6 +9,7 @@ import numpy as np
 
 from rooftrace.contracts.base import Score
 from rooftrace.intervals import union
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def covered_ns(workload: Workload, groups: Sequence[OpGroup]) -> int:
     members = np.concatenate([group.activities for group in groups])
     return sum(
         union(activities.start[mine], activities.end[mine]).length
-        for device in np.unique(activities.device[members]).tolist()
+        for device in sorted_unique(activities.device[members]).tolist()
         for mine in (members[activities.device[members] == device],)
     )
 

@@ -13,7 +13,9 @@ class Condition(Record):
     """A comparison of one evidence field with a value."""
 
     field: str = Field(description="Name in the finding's evidence; an absent field makes the condition false.")
-    op: Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains"] = Field(description="Comparison.")
+    op: Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "lacks"] = Field(
+        description="Comparison; `contains` and `lacks` look for a part of a text in any case of letters."
+    )
     value: EvidenceValue | list[EvidenceValue] = Field(description="What the field is compared with.")
 
 

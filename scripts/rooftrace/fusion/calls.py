@@ -15,6 +15,7 @@ from rooftrace.calltree import Activities, CallTree, Context
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.fusion.meaning import Meaning, meaning_of_call, meaning_of_view, unknown_call
 from rooftrace.fusion.views import is_view
+from rooftrace.sorted_unique import distinct_rows, sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rooftrace.trace import Trace
 
 _COMPOSED = 3  # ops of their own below a claiming op that make it a composition
+# Kernels of other threads that may come between two of a thread without ending its chain.
+_A_TURN = 8
 _TRANSPARENT = ("autograd::engine::evaluate_function", "torch::autograd::")
 
 
@@ -42,10 +45,10 @@ class FusionInputs:
 class Calls:
     """One entry a call, by (queue, start); ``step`` is its place among `step_node`, -1 without an op."""
 
-    order: NDArray[np.int64]  # activities by (device, stream, start)
+    order: NDArray[np.int64]  # activities by (queue, start)
     bounds: NDArray[np.int64]  # of each call in `order`; one more than there are calls
     node: NDArray[np.int64]
-    queue: NDArray[np.int64]
+    queue: NDArray[np.int64]  # number of a stream, or of a thread's stretch where threads take turns on it
     lane: NDArray[np.int64]
     meaning: NDArray[np.int64]  # index into `meanings`
     kernels: NDArray[np.int64]  # number of the call's sequence of kernel names
@@ -66,7 +69,10 @@ def collect_calls(run: FusionInputs) -> Calls:
     activities, tree = run.activities, run.tree
     order = np.lexsort((activities.start, activities.stream, activities.device))
     node = _node_of(run)[order]
-    queue = _numbered(activities.device[order], activities.stream[order])
+    stream = distinct_rows(activities.device[order], activities.stream[order])[1]
+    queue = _by_thread(stream, _of_nodes(tree.lane, node))
+    grouped = np.argsort(queue, kind="stable")
+    order, node, queue = order[grouped], node[grouped], queue[grouped]
     apart = (np.diff(queue) != 0) | (np.diff(node) != 0) | (node[1:] < 0) if order.size else np.zeros(0, dtype=bool)
     firsts = np.flatnonzero(np.r_[order.size > 0, apart])
     bounds = np.r_[firsts, order.size].astype(np.int64)
@@ -75,7 +81,7 @@ def collect_calls(run: FusionInputs) -> Calls:
     known = called >= 0
     meaning, meanings = _meanings(run, (called, bounds, order), kernels)
     views = _views(run, called[known])
-    step_node = np.unique(np.r_[views, called[known]])
+    step_node = sorted_unique(np.r_[views, called[known]])
     step_meaning = _step_meanings(run, step_node, (called, meaning, known), meanings)
     return Calls(
         order=order,
@@ -94,15 +100,32 @@ def collect_calls(run: FusionInputs) -> Calls:
     )
 
 
+def _by_thread(stream: NDArray[np.int64], lane: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number of the stretch of one thread that each activity of a stream is part of, by the first of each.
+
+    What has no thread counts for that of the activity before it.
+    """
+    if not stream.size or not (lane >= 0).any():
+        return stream
+    known = np.maximum.accumulate(np.where(lane >= 0, np.arange(lane.size), 0))
+    key = distinct_rows(stream, np.maximum(lane[known], 0))[1]
+    like = np.argsort(key, kind="stable")
+    apart = (np.diff(key[like]) != 0) | (np.diff(like) > _A_TURN + 1)
+    firsts = np.flatnonzero(np.r_[True, apart])
+    stretch = np.zeros(stream.size, dtype=np.int64)
+    stretch[like] = np.repeat(like[firsts], np.diff(np.r_[firsts, like.size]))
+    return distinct_rows(stretch)[1]
+
+
 def _node_of(run: FusionInputs) -> NDArray[np.int64]:
     """The op that each activity counts for; -1 where none is known, and for what a graph replays."""
     activities, context = run.activities, run.context
     node = np.full(activities.row.size, -1, dtype=np.int64)
     launched = np.flatnonzero(activities.linked & ~activities.graph)
     unit, inner = context.unit[activities.launch[launched]], context.op[activities.launch[launched]]
-    pairs = np.unique(np.stack([unit, inner], axis=1), axis=0)
-    pairs = pairs[(pairs[:, 0] >= 0) & (pairs[:, 0] != pairs[:, 1])]
-    units, counts = np.unique(pairs[:, 0], return_counts=True)
+    pairs = distinct_rows(unit, inner)[0]
+    pairs = pairs[(unit[pairs] >= 0) & (unit[pairs] != inner[pairs])]
+    units, counts = np.unique(unit[pairs], return_counts=True)
     node[launched] = np.where(np.isin(unit, units[counts >= _COMPOSED]), inner, unit)
     return node
 
@@ -113,16 +136,6 @@ def _of_nodes(column: NDArray[Any], nodes: NDArray[np.int64]) -> NDArray[np.int6
     known = nodes >= 0
     result[known] = column[nodes[known]]
     return result
-
-
-def _numbered(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number of each row among the distinct ones, in their order."""
-    number = np.zeros(columns[0].size, dtype=np.int64)
-    for column in columns:
-        distinct, at = np.unique(column, return_inverse=True)
-        _, number = np.unique(number * max(distinct.size, 1) + at.reshape(-1), return_inverse=True)
-        number = number.reshape(-1)
-    return number.astype(np.int64)
 
 
 def _kernel_sequences(names: NDArray[np.int32], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -149,7 +162,7 @@ def _meanings(
     inputs = _of_nodes(trace.inputs, _of_nodes(tree.row, called))
     if not called.size:
         return called, []
-    _, at, inverse = np.unique(_numbered(name, inputs, kernels), return_index=True, return_inverse=True)
+    at, inverse = distinct_rows(name, inputs, kernels)
     meanings: list[Meaning] = []
     for example in at.tolist():
         codes = dict.fromkeys(activities.name[order[bounds[example] : bounds[example + 1]]].tolist())
@@ -166,7 +179,7 @@ def _views(run: FusionInputs, called: NDArray[np.int64]) -> NDArray[np.int64]:
     tree, names = run.tree, run.trace.names
     verdict = np.zeros(len(names), dtype=bool)
     ops = np.flatnonzero(tree.kind == int(Kind.CPU_OP))
-    for code in np.unique(tree.name[ops]).tolist():
+    for code in sorted_unique(tree.name[ops]).tolist():
         verdict[code] = is_view(names[code])
     views: NDArray[np.int64] = ops[verdict[tree.name[ops]]]
     launching = np.zeros(tree.row.size, dtype=bool)
@@ -193,7 +206,7 @@ def _step_meanings(
         run.tree.name[nodes].astype(np.int64),
         run.trace.inputs[run.tree.row[nodes]].astype(np.int64),
     )
-    _, at, inverse = np.unique(_numbered(name, inputs), return_index=True, return_inverse=True)
+    at, inverse = distinct_rows(name, inputs)
     result[views] = len(meanings) + inverse.reshape(-1)
     meanings.extend(meaning_of_view(run.trace, int(name[first]), int(inputs[first])) for first in at.tolist())
     return result
@@ -237,7 +250,7 @@ def _parent_mask(run: FusionInputs, nodes: NDArray[np.int64]) -> NDArray[np.bool
     tree = run.tree
     length = int(tree.end.max(initial=0)) + 1
     base = tree.lane.astype(np.int64) * length
-    keys = np.sort((base + tree.start)[np.unique(nodes)])
+    keys = np.sort((base + tree.start)[sorted_unique(nodes)])
     inside = np.searchsorted(keys, base + tree.end) - np.searchsorted(keys, base + tree.start)
     ops = (tree.kind == int(Kind.CPU_OP)) & (inside >= _COMPOSED)
     transparent = _named(run, Kind.CPU_OP, _TRANSPARENT)
@@ -248,7 +261,7 @@ def _parent_mask(run: FusionInputs, nodes: NDArray[np.int64]) -> NDArray[np.bool
 def _named(run: FusionInputs, kind: Kind, starts: tuple[str, ...]) -> NDArray[np.bool_]:
     mask = run.tree.kind == int(kind)
     verdict = np.zeros(len(run.trace.names), dtype=bool)
-    for code in np.unique(run.tree.name[mask]).tolist():
+    for code in sorted_unique(run.tree.name[mask]).tolist():
         verdict[code] = run.trace.names[code].startswith(starts)
     named: NDArray[np.bool_] = mask & verdict[run.tree.name]
     return named

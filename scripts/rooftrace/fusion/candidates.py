@@ -13,6 +13,8 @@ from rooftrace.fusion.estimate import Estimate, estimate_chain, estimate_epilogu
 from rooftrace.fusion.flow import components, trace_flow
 from rooftrace.fusion.owners import optimizer_in
 from rooftrace.fusion.pieces import pieces_of
+from rooftrace.fusion.undone import MAKES_NEW, is_undone, nothing_left
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -59,6 +61,16 @@ class Candidate:
     def fused_ns(self) -> int:
         """Time of one fused kernel, or what an epilogue adds."""
         return self.estimate.time.ns if self.estimate else 0
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether nothing takes the place of the calls."""
+        return not self.anchor and self.estimate is not None and self.estimate.time.ns == 0
+
+    @property
+    def kept_launches(self) -> int:
+        """Launches of the replaced calls that the fused kernel needs."""
+        return 0 if self.anchor or self.is_undone else 1
 
     @property
     def saving_ns(self) -> NDArray[np.int64]:
@@ -147,7 +159,7 @@ class Builder:
         high = np.minimum(calls.step[spans.last] + 1 + _AHEAD, self._scope_end(spans))
         groups: dict[tuple[bytes, bytes, bytes, bytes, str], _Same] = defaultdict(_Same)
         lengths: dict[tuple[bytes, bytes, bytes, bytes, str], int] = {}
-        names = {int(scope): self.scope_name(int(scope)) for scope in np.unique(spans.scope).tolist()}
+        names = {int(scope): self.scope_name(int(scope)) for scope in sorted_unique(spans.scope).tolist()}
         rows = zip(
             spans.first.tolist(),
             spans.last.tolist(),
@@ -275,7 +287,17 @@ class Builder:
         candidate, calls = replace(candidate, connected=True), candidate.replaced
         if candidate.anchor:
             return self._with(candidate, estimate_epilogue(flow, calls, positions[0], self.machine, training=training))
-        return self._with(candidate, estimate_chain(flow, calls, self.machine))
+        estimate = estimate_chain(flow, calls, self.machine)
+        if isinstance(estimate, Estimate) and is_undone(calls) and self._makes_new(candidate):
+            estimate = nothing_left(estimate)
+        return self._with(candidate, estimate)
+
+    def _makes_new(self, candidate: Candidate) -> bool:
+        """Whether the last call makes a tensor of its own: it or the op around it says so."""
+        tree, names = self.places.run.tree, self.places.run.trace.names
+        node = int(self.calls.node[candidate.example + candidate.members[-1]])
+        around = {names[int(tree.name[at])] for at in (node, int(tree.parent[node])) if at >= 0}
+        return bool(around & MAKES_NEW)
 
     def _with(self, candidate: Candidate, estimate: Estimate | str) -> Candidate:
         if isinstance(estimate, str):

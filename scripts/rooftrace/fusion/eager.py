@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from rooftrace.fusion.candidates import class_of
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -21,21 +22,25 @@ _PATCHED: Final = "transformers/"  # Liger Kernel patches model classes of this 
 
 def model_of(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
     """Class of the outermost module around the example; "" where no modules are recorded."""
-    return _outermost(run, int(calls.node[candidate.example]))
+    node = int(calls.node[candidate.example])
+    return _outermost(run, int(run.context.module[node])) if node >= 0 else ""
 
 
 def is_eager(run: FusionInputs, model: str) -> bool:
     """Whether every kernel of a model is launched by an op of its own: no replayed graph, no generated kernel."""
     activities = run.activities
     generated = np.zeros(len(run.trace.names), dtype=bool)
-    for code in np.unique(activities.name).tolist():
+    for code in sorted_unique(activities.name).tolist():
         generated[code] = activities.infos[code].library == _GENERATED
-    launches = np.unique(activities.launch[activities.graph | generated[activities.name]]).tolist()
-    return not any(model in ("", _outermost(run, node)) for node in launches)
+    launches = activities.launch[activities.graph | generated[activities.name]]
+    if not launches.size:
+        return True
+    modules = sorted_unique(run.context.module[launches[launches >= 0]]).tolist()
+    return model != "" and model not in {_outermost(run, module) for module in modules}
 
 
-def _outermost(run: FusionInputs, node: int) -> str:
-    path = run.context.module_paths[int(run.context.module[node])] if node >= 0 else ()
+def _outermost(run: FusionInputs, module: int) -> str:
+    path = run.context.module_paths[module]
     return class_of(path[0]) if path else ""
 
 
@@ -51,5 +56,5 @@ def one_move(run: FusionInputs) -> str:
 
 
 def _has_frames_of(run: FusionInputs, library: str) -> bool:
-    frames = np.unique(run.tree.name[run.tree.kind == int(Kind.PYTHON)]).tolist()
+    frames = sorted_unique(run.tree.name[run.tree.kind == int(Kind.PYTHON)]).tolist()
     return any(library in run.trace.names[code].replace("\\", "/") for code in frames)

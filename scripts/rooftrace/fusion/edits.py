@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.intervals import union
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -59,25 +60,23 @@ class HostCalls:
         self._length = int(tree.end.max()) + 1 if tree.end.size else 1
         self._lanes = tree.lane.astype(np.int64)
         self._ops = tree.kind == int(Kind.CPU_OP)
-        launching = np.unique(calls.node[calls.node >= 0])
+        launching = sorted_unique(calls.node[calls.node >= 0])
         self._typical = float(np.median(tree.dur[launching])) if launching.size else 0.0
         self._keys = np.sort(self._lanes[launching] * self._length + tree.start[launching])
 
     def cuts(self, group: Sequence[Candidate]) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """By thread the time of calls that are made no more: of each instance all but the first, of an epilogue all."""
+        """By thread the time of calls that are made no more: of each instance all but those that stay launches."""
         removed = [
-            (candidate.first[:, None] + np.array(candidate.members[0 if candidate.anchor else 1 :])[None, :]).reshape(
-                -1
-            )
+            (candidate.first[:, None] + np.array(candidate.members[candidate.kept_launches :])[None, :]).reshape(-1)
             for candidate in group
         ]
         nodes = self._calls.node[np.concatenate(removed)]
-        nodes = np.unique(self._outermost(nodes[nodes >= 0]))
+        nodes = sorted_unique(self._outermost(nodes[nodes >= 0]))
         took = self._tree.dur[nodes]
         if nodes.size:
             nodes = nodes[took <= _TIMES_TYPICAL * min(float(np.median(took)), self._typical)]
         cuts = []
-        for lane in np.unique(self._tree.lane[nodes]).tolist():
+        for lane in sorted_unique(self._tree.lane[nodes]).tolist():
             mine = nodes[self._tree.lane[nodes] == lane]
             cut = union(self._tree.start[mine], self._tree.end[mine])
             if cut.start.size:

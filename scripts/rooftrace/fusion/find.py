@@ -62,7 +62,8 @@ def find_candidates(run: FusionInputs) -> FusionResult:
     chosen, taken = _chosen(found, np.zeros(calls.node.size, dtype=bool))
     unrated, named_too = _without_time(found, taken)
     runs = builder.build(find_runs(places, taken | named_too))
-    novel, taken = _chosen(runs, taken | named_too)
+    novel = [candidate for candidate in runs if candidate.estimate is not None and candidate.weight > 0]
+    taken = taken | named_too | _covered(novel, taken.size)
     unrated += _without_time(runs, taken)[0]
     chosen += novel
     chosen.sort(key=lambda c: (-int(c.saving_ns.sum()), int(c.first[0])))

@@ -26,6 +26,8 @@ NO_DTYPE = "element types not recorded"
 _OF_WEIGHTS = "aten::t"
 # What activations multiply their own argument by; a product with a whole activation is a gate.
 _OF_ACTIVATIONS = frozenset({"sigmoid", "tanh", "hardsigmoid"})
+# Both of one angle: what reads the same shape as the other before it reads the same tensor.
+_COUNTERPART = {"sin": "cos", "cos": "sin"}
 _SEVERAL = 2
 
 
@@ -110,6 +112,7 @@ class _Table:
         self._members, self._waiting = members, waiting or {}
         self._one_input, self._word = one_input, ""
         self._by_shape: dict[tuple[int, ...], list[Value]] = {}
+        self._angle: tuple[str, Value] | None = None  # what took the latest sine or cosine, and of which tensor
 
     def view(self, step: Meaning) -> None:
         """Let a tensor be found under its new shapes too."""
@@ -141,6 +144,8 @@ class _Table:
                 value.read_outside = True
             else:
                 value.read_before = True
+        if step.word in _COUNTERPART and taken:
+            self._angle = (step.word, taken[0])
         if step.in_place and taken:
             taken[0].overwritten = True
         for number, tensor in enumerate(step.writes):
@@ -170,6 +175,8 @@ class _Table:
             for value in reversed(self._by_shape.get(tensor.shape, ()))
             if (value.dtype is None or tensor.dtype is None or value.dtype == tensor.dtype) and value not in taken
         ]
+        if self._angle is not None and self._angle[0] == _COUNTERPART.get(self._word) and self._angle[1] in fitting:
+            return self._angle[1]
         unread = next((value for value in fitting if not value.readers and not value.side), None)
         if unread is not None:
             return unread

@@ -16,6 +16,7 @@ from rooftrace.fusion.compositions import Alphabet, Composition, encode, find_al
 from rooftrace.fusion.meaning import why_barrier
 from rooftrace.fusion.resolve import Claim, choose
 from rooftrace.fusion.tokens import kernel_word
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +89,7 @@ def _named(run: FusionInputs, calls: Calls, bare: NDArray[np.bool_]) -> tuple[Na
         return ()
     infos = run.activities.infos
     codes = run.activities.name[calls.order[calls.bounds[:-1]]]
-    distinct = np.unique(codes[bare]).tolist()
+    distinct = sorted_unique(codes[bare]).tolist()
     word_of = {code: kernel_word(infos[code].name, infos[code].category) for code in distinct}
     blocked = {code: why_barrier([infos[code]]) is not None for code in distinct}
     able = {code: not blocked[code] and _is_plain(infos[code]) for code in distinct}

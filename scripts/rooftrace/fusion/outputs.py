@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rooftrace.fusion.tokens import base_word
 from rooftrace.opmodels import NoCostError, Op, Tensor, category_of
+from rooftrace.opmodels.dtypes import kind
 from rooftrace.opmodels.op import MALFORMED, NO_SHAPES
 from rooftrace.opmodels.parts import as_float, broadcast, result_dtype
 from rooftrace.opmodels.pointwise import is_in_place
@@ -24,6 +25,8 @@ def _words(text: str) -> frozenset[str]:
 
 Tensors = tuple[Tensor, ...]
 
+_OF_NUMBERS: Final = frozenset({"float64", "int64", "bool", None})
+
 _BOOLEAN: Final = _words("eq ne lt le gt ge logical_not logical_and logical_or logical_xor isnan isinf isfinite")
 _FLOATING: Final = _words("div exp log sqrt rsqrt sin cos tanh erf reciprocal sigmoid log2 exp2 log1p")
 OVERWRITES: Final = _words("copy fill bernoulli normal uniform random exponential")
@@ -36,7 +39,12 @@ def reads_of(op: Op) -> Tensors:
         return tuple(tensor for tensor in (op.tensor_or_none(1),) if tensor is not None)
     if word == "fill":
         return ()
-    return tuple(tensor for tensor in op.tensors() if tensor.shape or tensor.numel > 1)
+    return tuple(tensor for tensor in op.tensors() if not _is_number(tensor))
+
+
+def _is_number(tensor: Tensor) -> bool:
+    """Whether it is a Python number: recorded as a tensor without dimensions, of doubles or long integers."""
+    return not tensor.shape and tensor.dtype in _OF_NUMBERS
 
 
 def outputs_of(op: Op) -> Tensors:
@@ -69,7 +77,11 @@ def _pointwise(op: Op) -> Tensors:
     deciding = tensors[1:] if word == "where" and len(tensors) > 1 else tensors
     if any(tensor.dtype is None for tensor in deciding):
         return (_dense(shape, None),)
-    dtype = result_dtype(deciding)
+    decided = result_dtype(deciding)
+    tensors = tuple(tensor for tensor in deciding if not _is_number(tensor))
+    dtype = result_dtype(tensors) if tensors else decided
+    if kind(decided) > kind(dtype):
+        dtype = decided
     return (_dense(shape, as_float(dtype) if word in _FLOATING else dtype),)
 
 

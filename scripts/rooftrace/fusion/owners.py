@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from rooftrace.fusion.tokens import base_word
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def optimizers(run: FusionInputs, calls: Calls) -> tuple[NDArray[np.int64], list
     classes = [""]
     marks = np.isin(tree.kind, [int(Kind.ANNOTATION), int(Kind.CPU_OP)])
     number = np.zeros(len(names), dtype=np.int64)
-    for code in np.unique(tree.name[marks]).tolist():
+    for code in sorted_unique(tree.name[marks]).tolist():
         found = optimizer_in(names[code])
         if found:
             if found not in classes:
@@ -71,7 +72,7 @@ def ddp_copies(run: FusionInputs, calls: Calls) -> NDArray[np.bool_]:
     for kind, expression in kinds:
         mine = tree.kind == int(kind)
         verdict = np.zeros(len(names), dtype=bool)
-        for code in np.unique(tree.name[mine]).tolist():
+        for code in sorted_unique(tree.name[mine]).tolist():
             verdict[code] = expression.search(names[code]) is not None
         marked |= mine & verdict[tree.name]
     moves = np.array([base_word(meaning.name) == "copy" for meaning in calls.meanings], dtype=bool)[calls.meaning]

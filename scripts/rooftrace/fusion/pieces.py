@@ -21,16 +21,20 @@ _MOST_TO_ONE = 1 << 16
 
 
 def pieces_of(calls: Sequence[Meaning], steps: Sequence[Meaning], at: Sequence[int]) -> list[tuple[int, ...]]:
-    """Offsets of the members of each part: connected by data, and feasible as one kernel.
+    """Offsets of the members of each part: connected by data, and feasible as one kernel; no two share a call.
+
+    Chains that take turns are parts of their own, each with the other's calls between its own.
 
     ``at`` gives the steps of the calls. A run that repeats is cut into its repetitions: whether the second goes on with
     the first's result or does the same to another tensor, shapes cannot tell.
     """
     found: list[tuple[int, ...]] = []
     for low, high in _units(calls):
-        for start, end in _feasible(calls, low, high):
-            found += _connected(steps, at, range(start, end))
-    return found
+        edges = _edges(steps, at, range(low, high))
+        for chain in components(range(low, high), edges):
+            for part in _feasible(calls, chain):
+                found += [piece for piece in components(part, _inside(edges, part)) if len(piece) > 1]
+    return sorted(found)
 
 
 def _units(calls: Sequence[Meaning]) -> list[tuple[int, int]]:
@@ -44,22 +48,22 @@ def _units(calls: Sequence[Meaning]) -> list[tuple[int, int]]:
     return [(0, count)]
 
 
-def _feasible(calls: Sequence[Meaning], low: int, high: int) -> list[tuple[int, int]]:
+def _feasible(calls: Sequence[Meaning], chain: Sequence[int]) -> list[tuple[int, ...]]:
     """Cut where a kernel cannot go on: after a reduction of much to one result, and where the reduced rows change."""
-    cuts, rows = [low], None
-    for at in range(low, high):
+    cuts, rows = [0], None
+    for number, at in enumerate(chain):
         call = calls[at]
         if call.word not in _REDUCING and call.word not in _NORMALISING:
             continue
         mine = call.writes[0].numel if call.word not in _NORMALISING else _rows(call)
-        if rows is not None and mine != rows and at > cuts[-1]:
-            cuts.append(at)
+        if rows is not None and mine != rows and number > cuts[-1]:
+            cuts.append(number)
         rows = mine
         if mine == 1 and call.reads and call.reads[0].numel > _MOST_TO_ONE:
-            cuts.append(at + 1)
+            cuts.append(number + 1)
             rows = None
-    cuts.append(high)
-    return [(a, b) for a, b in pairwise(cuts) if b - a > 1]
+    cuts.append(len(chain))
+    return [tuple(chain[a:b]) for a, b in pairwise(cuts) if b - a > 1]
 
 
 def _rows(call: Meaning) -> int:
@@ -67,22 +71,12 @@ def _rows(call: Meaning) -> int:
     return x.numel // x.shape[-1] if x.shape and x.shape[-1] else x.numel
 
 
-def _connected(steps: Sequence[Meaning], at: Sequence[int], part: range) -> list[tuple[int, ...]]:
-    """Cut where no data crosses; of each stretch that is left the largest set that data connects."""
-    positions = [at[i] for i in part]
-    offset = {position: i for position, i in zip(positions, part, strict=True)}
-    flow = trace_flow(steps, frozenset(positions))
-    edges = [(offset[a], offset[b]) for a, b in flow.edges]
-    reach, bounds = part.start, [part.start]
-    for i in part:
-        if i > reach:
-            bounds.append(i)
-        reach = max([reach, i, *(b for a, b in edges if a == i)])
-    bounds.append(part.stop)
-    found = []
-    for low, high in pairwise(bounds):
-        inside = [edge for edge in edges if low <= edge[0] and edge[1] < high]
-        largest = max(components(range(low, high), inside), key=len)
-        if len(largest) > 1:
-            found.append(largest)
-    return found
+def _edges(steps: Sequence[Meaning], at: Sequence[int], part: range) -> list[tuple[int, int]]:
+    """Which of the calls read what which of them make."""
+    offset = {at[i]: i for i in part}
+    return [(offset[a], offset[b]) for a, b in trace_flow(steps, frozenset(offset)).edges]
+
+
+def _inside(edges: Sequence[tuple[int, int]], part: Sequence[int]) -> list[tuple[int, int]]:
+    members = set(part)
+    return [edge for edge in edges if edge[0] in members and edge[1] in members]
