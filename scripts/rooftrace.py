@@ -33,6 +33,18 @@ if sys.version_info < (3, 10):  # noqa: UP036 - the lines that an older Python i
     )
     sys.exit(EXIT_UNAVAILABLE)
 
+import signal  # noqa: E402 - after the lines that an older Python is meant to reach
+
+
+def end_at_once(number, frame):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG001
+    """Of an interrupt while modules are loaded: an exception there can crash an interpreter."""
+    os.write(2, b"error: interrupted\n")
+    os._exit(EXIT_INTERRUPTED)
+
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started this wants it ignored
+    signal.signal(signal.SIGINT, end_at_once)
+
 sys.path.insert(0, str(LAUNCHER.parent))  # python3 -I leaves the script's folder out
 
 from rooftrace_launch import environment as environments  # noqa: E402 - found only now, and read by new Pythons only
@@ -95,6 +107,7 @@ def setup(arguments: list[str]) -> int:
     if arguments:
         sys.stderr.write(f"error: `setup` takes no argument: `{arguments[0]}`\n\nhint: Leave it out\n")
         return EXIT_USAGE
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(environments.provide(environments.runtime_requirements(), verbose=True))
     return 0
 
@@ -118,6 +131,8 @@ def start(arguments: list[str]) -> int:
     was_handed_over = os.environ.pop(HANDED_OVER, None) is not None
     if was_handed_over or environments.is_running_in_own(requirements) or environments.is_satisfied(requirements):
         return run_here()
+    if signal.getsignal(signal.SIGINT) is end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what is half made is taken away again
     try:
         environment = environments.provide(requirements, verbose=False)
     except environments.Unavailable:
@@ -140,6 +155,8 @@ def main() -> int:
         sys.stderr.write(f"error: {error}\n\nhint: {hint}\n")
         return EXIT_UNAVAILABLE
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stderr.write("error: interrupted\n")
         return EXIT_INTERRUPTED
 
 

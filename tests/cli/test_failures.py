@@ -113,7 +113,8 @@ def test_a_disk_that_fills_up_leaves_nothing(start, tmp_path):
     outcome = start("analyze", EXAMPLE, "-o", tmp_path / "run", program=("-c", WITH_LITTLE_ROOM))
 
     expected = (
-        f"error: cannot write `{tmp_path / 'run'}`: File too large\n\nhint: Give a folder you may write to with -o\n"
+        f"error: cannot write `{tmp_path / 'run'}`: File too large\n\n"
+        "hint: Free some room, or give a folder on another disk with -o\n"
     )
     assert (outcome.err, outcome.out, outcome.code) == (expected, "", 2)
     assert list(tmp_path.iterdir()) == []
@@ -185,7 +186,11 @@ def test_an_interrupt_leaves_nothing(call, here, monkeypatch):
 
     outcome = call("analyze", "a.json", "-o", "runs/a")
 
-    assert (outcome.err, outcome.out, outcome.code) == ("error: interrupted; nothing was written\n", "", 130)
+    assert (outcome.err, outcome.out, outcome.code) == (
+        "error: interrupted; what was there is kept: run the command again to go on\n",
+        "",
+        130,
+    )
     assert list((here / "runs").iterdir()) == []
 
 

@@ -133,7 +133,7 @@ def make_run(folder: Path) -> None:
         (make_run, "`x.json` is a run, analysed already", "Read `x.json/analysis.md`, or give a trace file"),
         pytest.param(
             make_pipe,
-            "`x.json` is not a regular file",
+            "`x.json` is a pipe, not a regular file",
             "Write the trace to a file and give its path",
             marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes"),
         ),

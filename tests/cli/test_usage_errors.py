@@ -125,7 +125,8 @@ def test_a_folder_of_other_things_is_never_replaced(call, here):
     outcome = call("analyze", "a.json", "-o", "mine")
 
     what = "`mine` exists and is not a run of rooftrace; nothing was written"
-    assert (outcome.err, outcome.code) == (error(what, "Give an empty or new folder with -o"), 2)
+    hint = "Give an empty or new folder with -o, or --force to write the run into it beside what it holds"
+    assert (outcome.err, outcome.code) == (error(what, hint), 2)
     assert [path.name for path in (here / "mine").iterdir()] == ["thesis.tex"]
 
 

@@ -30,7 +30,7 @@ def pair(tmp_path):
     return [str(path) for path in paths]
 
 
-def test_a_comparison_writes_two_files_and_prints_the_page(pair, tmp_path, capsys):
+def test_a_comparison_writes_its_files_and_prints_the_page(pair, tmp_path, capsys):
     run = tmp_path / "run"
     assert main(["compare", *pair, "-o", str(run), "-q"]) == 0
     said = capsys.readouterr()
@@ -39,7 +39,7 @@ def test_a_comparison_writes_two_files_and_prints_the_page(pair, tmp_path, capsy
         "wrote comparison: 600.0 µs to 640.0 µs (+6.67 %), comparable, 100.0 % of GPU time aligned, 1 findings; "
         "first: slower kernel, ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_64x3_tn\n"
     )
-    assert sorted(path.name for path in run.iterdir()) == ["compare.json", "compare.md"]
+    assert sorted(path.name for path in run.iterdir()) == ["compare.json", "compare.md", "evidence", "manifest.json"]
     result = store.read_artifact(run / "compare.json", CompareFile)
     assert result.delta_ns == 40_000
     assert [(row.path[-1], row.delta_ns) for row in result.rows if row.delta_ns] == [("aten::mm", 40_000)]
@@ -76,7 +76,12 @@ def test_two_comparisons_write_the_same_bytes(pair, tmp_path):
     pages = []
     for name in ("one", "two"):
         main(["compare", *pair, "-o", str(tmp_path / name), "-q"])
-        pages.append([(tmp_path / name / file).read_bytes() for file in ("compare.json", "compare.md")])
+        pages.append(
+            [
+                (tmp_path / name / file).read_bytes()
+                for file in ("compare.json", "compare.md", "evidence/compare.json", "manifest.json")
+            ]
+        )
     assert pages[0] == pages[1]
 
 
@@ -154,7 +159,7 @@ def test_a_comparison_takes_the_place_of_another_and_of_nothing_else(pair, tmp_p
     assert main(["compare", *pair, "-o", str(run), "-q"]) == 2
     assert capsys.readouterr().err == (
         f"error: `{run}` exists and is not a run of rooftrace; nothing was written\n\n"
-        "hint: Give an empty or new folder with -o\n"
+        "hint: Give an empty or new folder with -o, or --force to write the run into it beside what it holds\n"
     )
 
 

@@ -84,3 +84,24 @@ def test_without_anchors_equal_shares_are_aligned(monkeypatch):
     assert (
         len(align(labels, np.array([[2, 1] * 50]), (1,))) >= 80
     )  # ten boxes of ten, of which each loses an item or two
+
+
+def test_a_part_that_moved_the_rest_far_is_found_by_weak_labels_alone():
+    random = np.random.default_rng(5)
+    base = random.integers(0, 40, 20_000)
+    keep = np.ones(base.size, dtype=bool)
+    keep[1_000:4_000] = False  # gone near the beginning, so that the diagonal is 3,000 items off
+    target = base[keep]
+    nothing = [np.full(side.size, -1) for side in (base, target)]
+    rows = [np.stack([none, side]) for none, side in zip(nothing, (base, target), strict=True)]
+    pairs = align(rows[0], rows[1], (2, 1))
+    assert len(pairs) > 0.99 * target.size
+    assert sum(at - other == 3_000 for at, other in pairs) > 0.9 * (base.size - 4_000)
+
+
+def test_a_long_sequence_that_recurs_pairs_nearly_all_of_its_items():
+    random = np.random.default_rng(6)
+    base = np.tile(random.integers(0, 40, 30), 1_000)
+    keep = random.random(base.size) > 0.01
+    pairs = align(base[None, :], base[keep][None, :], (1,))
+    assert len(pairs) > 0.97 * keep.sum()

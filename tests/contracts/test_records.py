@@ -55,6 +55,7 @@ EXAMPLES = {
 KNOWN = {
     "fusion_pattern": "fusion/rms_norm.json",
     "equivalents": "equivalents.json",
+    "compare_causes": "compare_causes.json",
     "platform": "platforms/h100-sxm.json",
     "pattern": "patterns/gemm/default.json",
     "library": "libraries/cublas.json",
@@ -114,7 +115,8 @@ def test_a_file_written_by_hand_survives_the_way_through_its_model(name, example
 
 
 def test_every_model_has_an_example_here():
-    elsewhere = {"compare", "chains"}  # tests/compare and tests/repro write and read them
+    # tests/compare and tests/repro write and read these
+    elsewhere = {"compare", "compare_evidence", "comparison_manifest", "chains"}
 
     assert sorted(ALL) == sorted(MODELS.keys() - elsewhere)
 

@@ -18,6 +18,7 @@ from tests.report.sample import gpu_files, write_files
         "aten::mm launches `nvjet_tst_128x256_64x4_1x2_h_bz_TNT`.",
         "`vectorized_elementwise_kernel` and `at::native::CUDAFunctor_add<c10::BFloat16>` are parts of a name.",
         "`train.py(31): forward` calls it in `ProfilerStep#4`.",
+        "`Block.forward` and `Linear.forward()` are called once a step.",
         "`[4096, 4096]`, `4096x4096` and `bfloat16`.",
         '`torch.compile(mode="max-autotune")`, `x.contiguous()`, `.item()`, `non_blocking=True`, `channels_last`.',
         "`ncu --set full`, `rooftrace compare BASE TARGET` and `evidence/kernels.csv`.",
@@ -71,6 +72,9 @@ def test_settings_of_frameworks_and_segments_of_names_pass(text, grounds):
         ("`torch::jit::fuser_kernel<4>` runs.", "torch::jit::fuser_kernel<4>"),
         ("`[1234, 999]` is the shape.", "[1234, 999]"),
         ("`Block_7` does it.", "Block_7"),
+        ("`MoeGate.forward` does it.", "MoeGate.forward"),
+        ("`Block.attend` does it.", "Block.attend"),
+        ("`nvjet_tst.forward` does it.", "nvjet_tst.forward"),
         ("`mm` is a part of a word: `m1024n512`.", "m1024n512"),
     ],
 )

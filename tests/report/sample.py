@@ -200,12 +200,16 @@ def _manifest() -> dict:
             "reasons": {"no input shapes recorded": 480_000},
         },
         "cpu_ops": [
-            {"name": "aten::mm", "count": 14, "total_ns": 900_000, "self_ns": 700_000},
-            {"name": "aten::add", "count": 5, "total_ns": 250_000, "self_ns": 200_000},
+            _host_op("aten::mm", (14, 900_000, 700_000, 60_000, 120_000)),
+            _host_op("aten::add", (5, 250_000, 200_000, 40_000, 90_000)),
         ],
         "analyzers": ["gemm", "elementwise", "reduction", "idle", "multi_kernel"],
         "files": [],
     }
+
+
+def _host_op(name: str, facts: tuple[int, int, int, int, int]) -> dict:
+    return dict(zip(("count", "total_ns", "self_ns", "median_ns", "max_ns"), facts, strict=True), name=name)
 
 
 def _parts(span: int, compute: int, comm: int, copy: int, idle: int) -> dict:

@@ -15,7 +15,13 @@ from tests.repository.skills import skill_files
 from tests.skills.messages_mock import scripted
 from tests.workflow.prose import prose_for
 
-CODEX_SKILLS = ["rooftrace:capture-trace", "rooftrace:explain-finding", "rooftrace:rooftrace", "rooftrace:what-if"]
+CODEX_SKILLS = [
+    "rooftrace:capture-trace",
+    "rooftrace:compare",
+    "rooftrace:explain-finding",
+    "rooftrace:rooftrace",
+    "rooftrace:what-if",
+]
 
 
 # The installer

@@ -248,7 +248,7 @@ def test_a_folder_that_is_no_run_is_refused_and_stays_as_it_is(trace, tmp_path):
 
     assert str(caught.value) == (
         f"error: `{mine}` exists and is not a run of rooftrace; nothing was written\n\n"
-        "hint: Give an empty or new folder with -o"
+        "hint: Give an empty or new folder with -o, or --force to write the run into it beside what it holds"
     )
     assert [entry.name for entry in mine.iterdir()] == ["thesis.txt"]
 

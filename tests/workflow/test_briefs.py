@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 import pytest
 
+from benchmarks.token_report import BYTES_PER_TOKEN, TARGET, TRACES, read_for_the_answer, sizes
 from rooftrace.contracts.base import Analyzer
 from rooftrace.pack import ROOT
-from rooftrace.workflow.agents import compose_briefs
-from rooftrace.workflow.briefs import MAX_BYTES, TYPICAL_BYTES
+from rooftrace.workflow.agents import compose_briefs, prepare
+from rooftrace.workflow.briefs import MAX_BYTES, TYPICAL_BYTES, example_of
+from rooftrace.workflow.options import AnalyzeOptions
 from tests.golden_runs.cases import GEMM
 from tests.support.trace_builder import TraceBuilder
 from tests.workflow.prose import prepared_run
 
-TRACES = Path(os.environ.get("ROOFTRACE_TRACES") or Path(__file__).resolve().parents[3] / "shared" / "traces")
 FENCED = re.compile(r"^(`{3,})data\n(.*?)^\1$", re.M | re.S)
-BERT = "h100/gaunernst_bert-small-uncased__1016001.json.gz"
-# The small models of the target, then the large ones.
-TOKENS = {
-    BERT: 25_000,
-    "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": 25_000,
-    "h100/Falconsai_nsfw_image_detection__1016002.json.gz": 25_000,
-    "mi300/resnet_act_checkpoint.json.gz": 40_000,
-    "serving/xdit_sd_3.5/profile_trace_rank_0.json.gz": 40_000,
-}
 
 
 def outside_the_fences(brief):
@@ -74,6 +65,44 @@ def test_the_knowledge_cites_the_findings_own_ids(run):
     assert {name.rpartition(".")[0] for name in cited} == {"gemm.F1"}
 
 
+def test_every_field_of_the_evidence_is_explained_once_and_no_other(run):
+    for name in ("gemm", "idle", "multi_kernel"):
+        brief = (run / f"tasks/{name}.md").read_text(encoding="utf-8")
+        blocks = [body for _, body in FENCED.findall(brief) if not body.startswith("the run")]
+        shown = re.findall(r"^(\w+) = ", "".join(blocks), re.M)
+        explained = re.findall(r"^- (\w+): ", brief.split("## Evidence")[1].split("```data")[0], re.M)
+
+        assert len(explained) > 5
+        assert sorted(explained) == sorted(set(shown))
+
+
+def test_a_brief_of_kernels_tells_what_bounds_the_run_and_what_that_means(run):
+    # kernels and copies take about 100 us of each step of 500 us: the host, which launches late, bounds it
+    evidence = (run / "tasks/gemm.md").read_text(encoding="utf-8").split("## Evidence")[1]
+
+    assert "\nreplay.bound_by = host\n" in FENCED.findall(evidence)[0][1]
+    assert "\n- replay.bound_by: what the run as a whole waits for" in evidence
+
+
+def test_what_every_finding_says_alike_is_told_once(tmp_path):
+    prepare(ROOT / "examples/transformer_training_h100.json.gz", tmp_path / "run", AnalyzeOptions(), {})
+    brief = (tmp_path / "run/tasks/idle.md").read_text(encoding="utf-8")
+    blocks = [body for _, body in FENCED.findall(brief)]
+
+    titles = [re.split(" below|:|\n", body)[0] for body in blocks]
+    assert titles == ["the run", "every finding", "idle.F3", "idle.F1", "idle.F2"]
+    # 843 events on the GPU, 6 of them copies
+    assert ["\nkernels_count = 837\n" in body for body in blocks] == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize("analyzer", [*Analyzer.__args__, "model"])
+def test_the_filled_example_is_of_the_briefs_kind(analyzer):
+    kinds = {"convolution": "gemm", "moe": "gemm"}
+    kinds |= dict.fromkeys(("elementwise", "reduction", "triton", "generic"), "normalization")
+
+    assert f"{{{{{kinds.get(analyzer, analyzer)}." in example_of(analyzer)
+
+
 def test_only_patterns_whose_predicate_holds_are_told(run):
     from rooftrace.contracts.evidence import AnalyzerEvidence
 
@@ -96,7 +125,7 @@ def test_two_runs_write_the_same_briefs(run, tmp_path):
 def test_every_analyzer_has_a_prompt_and_every_prompt_an_analyzer():
     prompts = sorted(path.stem for path in (ROOT / "skills" / "analyzers").glob("*.md"))
 
-    assert prompts == sorted([*Analyzer.__args__, "model"])
+    assert prompts == sorted([*Analyzer.__args__, "model", "compare"])
 
 
 # Hostile names
@@ -184,14 +213,20 @@ def test_a_brief_over_the_limit_loses_knowledge_and_never_its_task(run, monkeypa
 
 
 @pytest.mark.real_traces
-@pytest.mark.skipif(not (TRACES / BERT).is_file(), reason="no real traces; set ROOFTRACE_TRACES")
-@pytest.mark.parametrize("name", TOKENS, ids=lambda name: Path(name).name.split("_")[0])
+@pytest.mark.parametrize("name", TARGET, ids=lambda name: Path(name).name.split("_")[0])
 def test_a_whole_run_keeps_within_its_tokens(name, tmp_path):
-    from benchmarks.token_report import BYTES_PER_TOKEN, sizes
+    if not (TRACES / name).is_file():
+        pytest.skip("no real traces; set ROOFTRACE_TRACES")
 
     parts = sizes(TRACES / name, tmp_path / "run")
 
-    assert sum(parts.values()) // BYTES_PER_TOKEN <= TOKENS[name]
+    assert sum(parts.values()) // BYTES_PER_TOKEN <= TARGET[name]
     briefs = sorted(size for part, size in parts.items() if part.startswith("tasks/"))
     assert briefs[-1] <= MAX_BYTES
     assert sum(briefs) / len(briefs) <= 1.25 * TYPICAL_BYTES
+
+
+def test_the_answer_reads_down_to_the_end_of_what_to_do_first():
+    report = "# R\n\n## Trace Health\n\ngood\n\n## What To Do First\n\n### 1. This\n\n## Fusion\n\nmore\n"
+
+    assert read_for_the_answer(report) == "# R\n\n## Trace Health\n\ngood\n\n## What To Do First\n\n### 1. This\n"

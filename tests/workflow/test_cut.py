@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 from rooftrace.cli.cut import run, window
-from rooftrace.errors import UsageError
-from rooftrace.trace import load
+from rooftrace.errors import RooftraceError, UsageError
+from rooftrace.trace import Kind, load
 from rooftrace.workflow import AnalyzeOptions
 from rooftrace.workflow.cut import Choice, Written, cut
 from rooftrace.workflow.prepare import prepare_workload
@@ -295,7 +296,10 @@ def options(trace: Path, out: Path | None, **chosen: object) -> Namespace:
     return Namespace(
         trace=str(trace),
         output=None if out is None else str(out),
-        **({"steps": None, "window": None, "no_python": False, "json": False} | chosen),
+        **(
+            {"steps": None, "window": None, "no_python": False, "json": False, "quiet": True, "max_bytes": None}
+            | chosen
+        ),
     )
 
 
@@ -363,3 +367,65 @@ def test_what_is_no_window_is_told_with_the_form(text: str) -> None:
         f"error: no window: `{text}`\n\nhint: Give its start and end after the first event, in ms or with a unit: "
         "`12:40.5`, `100us:2s`, `5:`"
     )
+
+
+TRACES = Path(os.environ.get("ROOFTRACE_TRACES") or Path(__file__).resolve().parents[3] / "shared" / "traces")
+WITH_STEPS = ("nvidia/v100_ns_resolution", "nvidia/a100_nccl_metadata", "mi300/resnet_act_checkpoint")
+
+
+@pytest.fixture(scope="module", params=WITH_STEPS)
+def real(request: pytest.FixtureRequest) -> Path:
+    path = TRACES / f"{request.param}.json.gz"
+    if not path.is_file():
+        pytest.skip(f"no {request.param} in {TRACES}")
+    return path
+
+
+def ledgers(path: Path, steps: str | None = None) -> list[Any]:
+    """Parts of every device and of each of its steps, and the steps' names."""
+    workload = prepare_workload(load(path)[0], AnalyzeOptions(steps=steps)).workload
+    return [
+        (ledger.device, _parts(ledger), [(step.name, _parts(step)) for step in ledger.steps])
+        for ledger in workload.ledgers
+    ]
+
+
+@pytest.mark.real_traces
+@pytest.mark.parametrize("chosen", ["0", "2", "1-2"])
+def test_a_step_cut_from_a_real_trace_has_the_ledger_of_the_step(tmp_path, real: Path, chosen: str) -> None:
+    cut(real, tmp_path / "small.json.gz", Choice(steps=chosen, python=chosen != "2"))
+
+    assert ledgers(tmp_path / "small.json.gz") == ledgers(real, chosen)
+
+
+@pytest.mark.real_traces
+def test_a_real_trace_without_frames_has_the_same_ledger(tmp_path, real: Path) -> None:
+    cut(real, tmp_path / "small.json", Choice(python=False))
+
+    assert ledgers(tmp_path / "small.json") == ledgers(real)
+
+
+@pytest.mark.real_traces
+def test_a_window_of_a_real_trace_holds_the_kernels_that_run_in_it(tmp_path, real: Path) -> None:
+    trace, _ = load(real)
+    end = int(trace.end.max())
+    low, high = end // 3, 2 * end // 3
+    rows = trace.of_kind(Kind.KERNEL)
+    expected = int(((trace.end[rows] > low) & (trace.start[rows] < high)).sum())
+
+    cut(real, tmp_path / "small.json", Choice(window=(low, high)))
+
+    small, _ = load(tmp_path / "small.json")
+    moved = trace.base_ns - small.base_ns
+    rows = small.of_kind(Kind.KERNEL)
+    found = int(((small.end[rows] - moved > low) & (small.start[rows] - moved < high)).sum())
+    assert found == expected > 0
+
+
+def test_a_trace_that_unpacks_to_too_much_is_not_cut(tmp_path) -> None:
+    path = steps().write(tmp_path / "whole.json.gz", "gzip")
+
+    with pytest.raises(RooftraceError, match="100"):
+        cut(path, tmp_path / "small.json", Choice(steps="1"), max_bytes=100)
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["whole.json.gz"]

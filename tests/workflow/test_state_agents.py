@@ -19,6 +19,7 @@ from rooftrace.validators import check_run
 from rooftrace.workflow import AnalyzeOptions, analyze
 from rooftrace.workflow.agents import prepare, report, submit
 from rooftrace.workflow.next_step import next_step
+from rooftrace.workflow.passed import CACHE, passed_before
 from rooftrace.workflow.state import read
 from tests.golden_runs.cases import cpu_only, gpu_training
 from tests.workflow.prose import prepared_run, prose_for
@@ -208,6 +209,20 @@ def test_a_run_that_was_not_prepared_takes_no_prose(tmp_path):
     with pytest.raises(InputError, match="was not prepared"):
         submit(tmp_path / "run", "gemm", SOUND)
     assert report(tmp_path / "run") == []
+
+
+def test_what_was_just_written_is_known_to_have_passed(tmp_path, monkeypatch):
+    """So that `check` answers at once, also the first time."""
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+
+    run = prepared_run(tmp_path)
+    prepared = passed_before(run)
+    submit(run, "gemm", SOUND)
+
+    assert prepared is not None
+    assert passed_before(run) == prepared
+    (run / "analysis.md").write_text("mine", encoding="utf-8")
+    assert passed_before(run) is None
 
 
 # The whole way

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooftrace.cli import interrupts
 from rooftrace.cli.output import abandon, say
 from rooftrace.cli.parser import parse
 from rooftrace.errors import RooftraceError
@@ -21,15 +22,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ISSUES = "Please report it with the command, the version (`rooftrace --version`) and the lines above"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code."""
-    gc.disable()  # a command lives for seconds and makes few cycles; the collector would walk millions of events
-    _prepare_streams()
+    """Run one command; returns its exit code. Without `arguments` it is the process's own, which ends with it."""
+    if arguments is not None:
+        return _told(arguments)
+    interrupts.end_at_once()
     try:
-        code = _run(sys.argv[1:] if arguments is None else arguments)
+        return _told(sys.argv[1:])
+    finally:
+        interrupts.ignore()
+
+
+def _told(arguments: Sequence[str]) -> int:
+    """The exit code of a command; whatever stops it is told."""
+    try:
+        gc.disable()  # a command lives for seconds and makes few cycles; the collector would walk millions of events
+        _prepare_streams()
+        code = _run(arguments)
         sys.stdout.flush()
     except RooftraceError as error:
         say(str(error))
@@ -38,8 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         abandon(sys.stdout)  # its reader has gone (`| head`): not an error
         return 0
     except KeyboardInterrupt:
-        say("error: interrupted; nothing was written")
-        return 130
+        interrupts.ignore()
+        say(interrupts.TEXT)
+        return interrupts.EXIT_CODE
     except MemoryError:
         say("error: out of memory\n\nhint: Use a machine with more memory, or record fewer steps")
         return 70

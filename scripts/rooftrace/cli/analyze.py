@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooftrace.cli.output import put, put_json_text, say
+from rooftrace.cli.progress import progress
 from rooftrace.cli.source import is_run, own_models, own_platform
+from rooftrace.cli.timings import timed
 from rooftrace.contracts import store
+from rooftrace.contracts.redaction import Redactor
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import InputError
 from rooftrace.units import format_ns, format_pct
 from rooftrace.workflow import AnalyzeOptions
 from rooftrace.workflow import analyze as analyze_trace
+from rooftrace.workflow.folder import place_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
 RUNS = "rooftrace-runs"
 _SUFFIXES = re.compile(r"(?:\.pt)?(?:\.trace)?(?:\.json)?(?:\.(?:gz|zst|zip|tar|tgz))*$", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_NAME = 100
-_PROGRESS_EVERY_S = 2.0
+# Names of devices on Windows, which no folder may bear there, whatever follows a dot.
+_DEVICES = frozenset(("CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,18 +37,9 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(
             f"`{trace}` is a run, analysed already", hint=f"Read `{trace / store.ANALYSIS}`, or give a trace file"
         )
-    folder = Path(options.output) if options.output else default_run(trace)
-    with own_models(options):
-        written = analyze_trace(
-            trace,
-            folder,
-            AnalyzeOptions(
-                platform=options.platform,
-                own_platform=own_platform(options),
-                steps=options.steps,
-                progress=None if options.quiet else progress(trace.name),
-            ),
-        )
+    folder = Path(options.output) if options.output else own_run(default_run(trace, redact=options.redact), trace)
+    with timed(options), own_models(options):
+        written = analyze_trace(trace, folder, analyze_options(options, trace))
     report = store.read_artifact(folder / store.REPORT, ReportFile)
     say(summary_line(report))
     if options.json:
@@ -55,10 +49,35 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def default_run(trace: Path) -> Path:
+def analyze_options(options: argparse.Namespace, trace: Path) -> AnalyzeOptions:
+    """The choices of the command line for one trace."""
+    return AnalyzeOptions(
+        platform=options.platform,
+        own_platform=own_platform(options),
+        steps=options.steps,
+        progress=None if options.quiet else progress(trace),
+        redact=options.redact,
+        force=options.force,
+        max_bytes=options.max_bytes,
+    )
+
+
+def default_run(trace: Path, *, redact: bool = False) -> Path:
     """`./rooftrace-runs/<trace name>`, the name without its endings and unusual characters."""
-    name = _UNSAFE.sub("_", _SUFFIXES.sub("", trace.name)).strip("._")[:_MAX_NAME] or "trace"
+    name = Redactor().file_name(trace.name) if redact else trace.name
+    name = _UNSAFE.sub("_", _SUFFIXES.sub("", name)).strip("._")[:_MAX_NAME] or "trace"
+    if name.partition(".")[0].upper() in _DEVICES:
+        name = f"_{name}"
     return Path(RUNS) / name
+
+
+def own_run(folder: Path, *traces: Path) -> Path:
+    """The folder, or one beside it where it holds the run of another file of the same name; tells so."""
+    own = place_of(folder, *traces)
+    if own != folder:
+        what = "other files" if len(traces) > 1 else "another file"
+        say(f"note: `{folder}` is the run of {what}; this one goes to `{own}`")
+    return own
 
 
 def summary_line(report: ReportFile) -> str:
@@ -73,17 +92,3 @@ def summary_line(report: ReportFile) -> str:
         f"wrote report: span {format_ns(span)}, idle {format_pct(100 * idle / span if span else 0)}, "
         f"{len(report.findings)} findings, health {report.health.verdict}{top}"
     )
-
-
-def progress(name: str) -> Callable[[int], None]:
-    """A reporter that tells every two seconds how far a long file is read."""
-    started = last = time.monotonic()
-
-    def tell(content_bytes: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= _PROGRESS_EVERY_S:
-            last = now
-            say(f"reading {name}: {content_bytes / 1e6:.0f} MB, {content_bytes / 1e6 / (now - started):.0f} MB/s")
-
-    return tell

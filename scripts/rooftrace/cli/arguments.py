@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,17 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
         raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from 1 up")
     return int(text)
+
+
+def size(text: str) -> int:
+    """A number of bytes from 1 up: `500M`, `20GB`, `1.5GiB`."""
+    found = _SIZE.fullmatch(text)
+    value = (
+        int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " ")) if found else 0
+    )
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of bytes, such as 500M or 20G")
+    return value
 
 
 def percent(text: str) -> float:
@@ -87,5 +101,20 @@ TRACE = Argument(flags=("trace",), help="the trace file", metavar="TRACE")
 TRACE_ONLY = Argument(flags=("source",), help="a trace file", metavar="TRACE")
 FOLDER = Argument(flags=("folder",), help="the folder of a run", metavar="RUN")
 OUTPUT = Argument(flags=("-o", "--output"), help="run folder (default ./rooftrace-runs/<trace name>)", metavar="RUN")
+FORCE = Argument(
+    flags=("--force",), help="write into a folder that holds other things, which stay", action="store_true"
+)
+MAX_BYTES = Argument(
+    flags=("--max-bytes",),
+    help="most bytes to unpack, such as 20G (default: what a trace of the file's size may hold)",
+    metavar="SIZE",
+    type=size,
+)
+REDACT = Argument(
+    flags=("--redact",),
+    help="write no user, host or job name, home folder, address or e-mail of the trace anywhere",
+    action="store_true",
+)
+TIMINGS = Argument(flags=("--timings",), help="print on stderr which stage took how long", action="store_true")
 QUIET = Argument(flags=("-q", "--quiet"), help="no progress on stderr", action="store_true")
 EXAMPLE = "examples/transformer_training_h100.json.gz"

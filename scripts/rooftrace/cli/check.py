@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     from rooftrace.cli.source import run_folder
     from rooftrace.validators import check_run
 
-    folder = run_folder(options.folder)
+    folder = run_folder(options.folder, takes_comparisons=True)
     if folder is None:
         what = "is a file, not a folder" if Path(options.folder).exists() else "does not exist"
         raise InputError(f"`{options.folder}` {what}", hint="Give the folder that `analyze` wrote")

@@ -5,22 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooftrace.cli.analyze import RUNS, default_run, progress
+from rooftrace.cli.analyze import RUNS, default_run, own_run
 from rooftrace.cli.output import put, put_json_text, say
+from rooftrace.cli.progress import progress
 from rooftrace.cli.source import is_run
+from rooftrace.cli.timings import timed
 from rooftrace.compare.gate import read_metric
 from rooftrace.contracts import store
+from rooftrace.contracts.kinds import COMPARISON_PAGE
 from rooftrace.errors import InputError, UsageError
+from rooftrace.report.compare_gate import change_pct, describe_check, junit_text
+from rooftrace.report.compare_parts import asked_of_pair, cause_words, ranked_findings
 from rooftrace.units import format_ns
-from rooftrace.workflow.compare import PAGE, CompareOptions, Limit, compare_traces
-from rooftrace.workflow.compare_page import change_pct, describe_check, junit_text
+from rooftrace.workflow.compare import CompareOptions, Limit, compare_traces
+from rooftrace.workflow.next_step import command
 
 if TYPE_CHECKING:
     import argparse
 
-    from rooftrace.contracts.compare import CompareFile, GateCheck
+    from rooftrace.contracts.compare import CompareEvidence, GateCheck
 
 _MIN_STEPS = 3
+_RECORDED = ("base_platform", "target_platform", "steps")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,26 +36,39 @@ def run(options: argparse.Namespace) -> int:
         if is_run(path):
             raise InputError(f"`{path}` is a run and keeps no call tree", hint="Give the trace file it was made from")
     limit = _limit(options)
-    folder = Path(options.output) if options.output else _default_run(base, target)
-    said = {} if options.quiet else {"base": progress(base.name), "target": progress(target.name)}
-    result = compare_traces(
-        base,
-        target,
-        folder,
-        CompareOptions(
-            base_platform=options.base_platform,
-            target_platform=options.target_platform,
-            steps=options.steps,
-            limit=limit,
-            progress=said,
-        ),
-    )
-    say(_summary(result))
+    folder = Path(options.output) if options.output else _default_run(base, target, redact=options.redact)
+    said = {} if options.quiet else {"base": progress(base), "target": progress(target)}
+    with timed(options):
+        result = compare_traces(
+            base,
+            target,
+            folder,
+            CompareOptions(
+                base_platform=options.base_platform,
+                target_platform=options.target_platform,
+                steps=options.steps,
+                limit=limit,
+                given=_given(options) if options.prepare else None,
+                progress=said,
+                redact=options.redact,
+                force=options.force,
+                max_bytes=options.max_bytes,
+            ),
+        )
+    say(summary_line(result))
     if options.json:
         put_json_text((folder / store.COMPARE).read_text(encoding="utf-8"))
     else:
-        put(str(folder / PAGE))
+        put(str(folder / COMPARISON_PAGE))
+    if options.prepare:
+        tasks = "1 task for a writer: compare" if asked_of_pair(result) else "no task for a writer: nothing to tell"
+        say(f"{tasks}\nnext: {command('next', folder)}")
     return _judge(result.gate or [], options)
+
+
+def _given(options: argparse.Namespace) -> dict[str, str]:
+    """Options that are not their defaults, for whoever resumes."""
+    return {name: str(getattr(options, name)) for name in _RECORDED if getattr(options, name) is not None}
 
 
 def _limit(options: argparse.Namespace) -> Limit | None:
@@ -63,15 +82,17 @@ def _limit(options: argparse.Namespace) -> Limit | None:
     return Limit(limit_pct=options.fail_above, metrics=metrics, min_steps=options.min_steps or _MIN_STEPS)
 
 
-def _default_run(base: Path, target: Path) -> Path:
-    return Path(RUNS) / f"{default_run(base).name}_vs_{default_run(target).name}"
+def _default_run(base: Path, target: Path, *, redact: bool) -> Path:
+    names = [default_run(trace, redact=redact).name for trace in (base, target)]
+    return own_run(Path(RUNS) / "_vs_".join(names), base, target)
 
 
-def _summary(result: CompareFile) -> str:
+def summary_line(result: CompareEvidence) -> str:
+    """The comparison in one line."""
     base, target = result.base.compared_ns, result.target.compared_ns
-    first = result.findings[0] if result.findings else None
+    first = next(iter(ranked_findings(result)), None)
     named = "" if first is None or first.subject == first.cause else f", {first.subject}"
-    top = f"; first: {first.cause.replace('_', ' ')}{named}" if first else ""
+    top = f"; first: {cause_words(first.cause, first.delta_ns)}{named}" if first else ""
     aligned = min(result.alignment.base_pct, result.alignment.target_pct)
     return (
         f"wrote comparison: {format_ns(base)} to {format_ns(target)} ({change_pct(result):+.2f} %), "

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooftrace.cli.output import put, put_json, say
+from rooftrace.cli.progress import progress
 from rooftrace.errors import UsageError
 from rooftrace.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_count
 
@@ -26,7 +27,9 @@ def run(options: argparse.Namespace) -> int:
     if options.steps is not None and options.window is not None:
         raise UsageError("--steps and --window cannot be given together", hint="Give one of them")
     choice = Choice(steps=options.steps, window=window(options.window), python=not options.no_python)
-    written = cut(Path(options.trace), Path(options.output), choice)
+    trace = Path(options.trace)
+    tell = None if options.quiet else progress(trace)
+    written = cut(trace, Path(options.output), choice, tell, max_bytes=options.max_bytes)
     say(f"wrote {written.path.name}: {format_count(written.kept)} of {format_count(written.events)} events")
     if options.json:
         put_json({"path": str(written.path), "kept": written.kept, "events": written.events})

@@ -14,11 +14,14 @@ from rooftrace.pack import KNOWLEDGE
 if TYPE_CHECKING:
     import argparse
 
-HEALTH_NOTES = "health_notes.json"
+HEALTH_NOTES, SANITY_NOTES = "health_notes.json", "sanity_notes.json"
+
+# What is told of comparisons only: a pattern of the same name goes first.
+COMPARED = ("sanity/", "compare/")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what a check, a health note or a pattern means."""
+    """Print what a check, a note on health or sanity, a pattern or a cause means."""
     entries = _entries()
     if options.code is None:
         listed = {code: next(iter(parts.values())) for code, parts in sorted(entries.items())}
@@ -40,11 +43,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _resolved(code: str, entries: dict[str, dict[str, str]]) -> str:
-    """The entry's full code: checks in any case, a pattern also by its name alone where only one analyzer has it."""
+    """The entry's full code: checks in any case, what is in a group also by its name alone where only one has it."""
     for full in (code, code.upper()):
         if full in entries:
             return full
     named = [full for full in sorted(entries) if full.partition("/")[2] == code]
+    named = [full for full in named if not full.startswith(COMPARED)] or named
     if len(named) > 1:
         raise UsageError(f"several analyzers have a pattern `{code}`", hint=f"Name one: {', '.join(named)}")
     if not named:
@@ -54,7 +58,37 @@ def _resolved(code: str, entries: dict[str, dict[str, str]]) -> str:
 
 def _entries() -> dict[str, dict[str, str]]:
     """Everything that has a code, by code."""
-    return {**_checks(), **orjson.loads((KNOWLEDGE / HEALTH_NOTES).read_bytes()), **_patterns()}
+    return {**_checks(), **_notes(HEALTH_NOTES), **_sanity(), **_patterns(), **_causes()}
+
+
+def _notes(name: str) -> dict[str, dict[str, str]]:
+    content: dict[str, dict[str, str]] = orjson.loads((KNOWLEDGE / name).read_bytes())
+    return content
+
+
+def _sanity() -> dict[str, dict[str, str]]:
+    """Notes on whether two traces can be compared."""
+    return {f"sanity/{code}": parts for code, parts in _notes(SANITY_NOTES).items()}
+
+
+def _causes() -> dict[str, dict[str, str]]:
+    """Causes of the rows of a comparison; a quantity of the finding as `<base_kernel>`."""
+    from rooftrace.report.compare_words import causes_file
+
+    entries = {}
+    for cause, words in sorted(causes_file().causes.items()):
+        parts = {"what": words.insight, "do": words.action, "why": words.reasoning, "more": words.resolution}
+        if words.cannot_see:
+            parts["not in a trace"] = words.cannot_see
+        entries[f"compare/{cause}"] = _spelled(parts)
+    return entries
+
+
+def _spelled(parts: dict[str, str]) -> dict[str, str]:
+    """Texts with a quantity of the finding as `<time_ms>`."""
+    from rooftrace.report.values import CITATION
+
+    return {name: CITATION.sub(lambda match: f"<{match.group(1)}>", text) for name, text in parts.items()}
 
 
 def _checks() -> dict[str, dict[str, str]]:
@@ -73,7 +107,6 @@ def _checks() -> dict[str, dict[str, str]]:
 def _patterns() -> dict[str, dict[str, str]]:
     """What each pattern says; a quantity of the finding as `<time_ms>`."""
     from rooftrace.patterns import load_patterns
-    from rooftrace.report.values import CITATION
 
     entries = {}
     for folder in sorted((KNOWLEDGE / "patterns").iterdir()):
@@ -81,7 +114,5 @@ def _patterns() -> dict[str, dict[str, str]]:
             parts = {"what": pattern.insight, "do": pattern.action, "why": pattern.reasoning, "verify": pattern.verify}
             if pattern.cannot_see:
                 parts["not in a trace"] = pattern.cannot_see
-            entries[f"{folder.name}/{pattern.id}"] = {
-                name: CITATION.sub(lambda match: f"<{match.group(1)}>", text) for name, text in parts.items()
-            }
+            entries[f"{folder.name}/{pattern.id}"] = _spelled(parts)
     return entries

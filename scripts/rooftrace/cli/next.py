@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooftrace.cli.output import put, put_json, say
+from rooftrace.contracts.kinds import page_of
 from rooftrace.workflow.next_step import next_step
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ _TOLD = {
     "check": "check the run",
     "done": "done",
 }
-_HOW = "The text goes in on stdin, as each brief shows (submit … <<'PROSE'), or as a file (submit … FILE)."
+_HOW = (
+    "The text goes in on stdin, as each brief shows (submit … <<'PROSE'), or as a file (submit … FILE).\n"
+    "Ask again when all of these have been handed in or given up."
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if step["command"]:
         put(f"  {step['command']}")
     if step["action"] == "done":
-        put(f"  {folder.resolve() / 'analysis.md'}")
+        put(f"  {folder.resolve() / page_of(folder)}")
     if step["note"]:
         say(step["note"])
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _MAX_CELL = 60
+_SHOWN: list[int] = []  # length of the line on the terminal that the next one takes the place of
 _REORDERING = [*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A)]  # marks, separators, bidi
 # What a name may hold that moves the cursor, colours the text or turns it round.
 _UNPRINTABLE = {code: "?" for code in [*range(32), *range(127, 160), *_REORDERING]}
@@ -22,8 +24,27 @@ _RAW_IN_JSON = re.compile("[\x7f-\x9f]")  # controls that JSON need not escape
 
 def say(text: str) -> None:
     """A line of prose for a person; the command goes on where nobody reads it."""
+    _to_stderr(_wiped() + text.translate(_KEPT_IN_TEXT) + "\n")
+
+
+def say_over(text: str) -> None:
+    """A line on a terminal that the next one takes the place of."""
+    room = max(shutil.get_terminal_size().columns - 1, 1)
+    shown = text.translate(_UNPRINTABLE)[:room]
+    before = _wiped()
+    _to_stderr(before + shown)
+    _SHOWN.append(len(shown))
+
+
+def _wiped() -> str:
+    """What wipes the line that is to be replaced, if there is one."""
+    return f"\r{' ' * _SHOWN.pop()}\r" if _SHOWN else ""
+
+
+def _to_stderr(text: str) -> None:
     try:
-        sys.stderr.write(text.translate(_KEPT_IN_TEXT) + "\n")
+        sys.stderr.write(text)
+        sys.stderr.flush()
     except BrokenPipeError:
         abandon(sys.stderr)
 

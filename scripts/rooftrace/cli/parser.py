@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, NoReturn
 
 from rooftrace import __version__
+from rooftrace.cli.interrupts import raise_interrupts
 from rooftrace.cli.run_commands import RUN_COMMANDS
 from rooftrace.cli.stage_commands import STAGE_COMMANDS
 from rooftrace.errors import UsageError, unknown_name
@@ -97,6 +98,7 @@ def _handler(name: str) -> Callable[[argparse.Namespace], int]:
 
     def call(options: argparse.Namespace) -> int:
         module = importlib.import_module(f"rooftrace.cli.{name}")
+        raise_interrupts()
         return int(module.run(options))
 
     return call

@@ -5,12 +5,16 @@ from __future__ import annotations
 from rooftrace.cli.arguments import (
     EXAMPLE,
     FOLDER,
+    FORCE,
+    MAX_BYTES,
     MODELS,
     OUTPUT,
     PLATFORM,
     PLATFORM_FILE,
     QUIET,
+    REDACT,
     STEPS,
+    TIMINGS,
     TRACE,
     Argument,
     Command,
@@ -33,6 +37,10 @@ RUN_COMMANDS: tuple[Command, ...] = (
             MODELS,
             STEPS,
             Argument(flags=("--json",), help="print report.json instead of the path", action="store_true"),
+            REDACT,
+            FORCE,
+            MAX_BYTES,
+            TIMINGS,
             QUIET,
         ),
     ),
@@ -50,6 +58,10 @@ RUN_COMMANDS: tuple[Command, ...] = (
             MODELS,
             STEPS,
             Argument(flags=("--json",), help="print folder, tasks and next command as JSON", action="store_true"),
+            REDACT,
+            FORCE,
+            MAX_BYTES,
+            TIMINGS,
             QUIET,
         ),
     ),
@@ -92,13 +104,14 @@ RUN_COMMANDS: tuple[Command, ...] = (
         arguments=(
             FOLDER,
             Argument(flags=("--json",), help="print path and problems as JSON", action="store_true"),
+            TIMINGS,
         ),
     ),
     Command(
         name="compare",
         summary="Compare two traces: where the time went, why, and what to do about it; with --fail-above, a CI gate.",
         reads="two traces, such as before and after a change, or two GPUs, ranks, versions",
-        writes="RUN/compare.json and RUN/compare.md; prints the path of compare.md",
+        writes="RUN/compare.json, RUN/compare.md and the evidence; prints the path of compare.md",
         notes=(
             "With --fail-above: exit code 1 and one line a violated limit. A limit is violated if the growth of a\n"
             "metric exceeds it beyond noise: by its 95 % lower bound, from resampled steps (fixed seed). With fewer\n"
@@ -114,6 +127,11 @@ RUN_COMMANDS: tuple[Command, ...] = (
             Argument(flags=("--base-platform",), help="GPU to rate the base against (see `platforms`)", metavar="SLUG"),
             Argument(flags=("--target-platform",), help="GPU to rate the target against", metavar="SLUG"),
             STEPS,
+            Argument(
+                flags=("--prepare",),
+                help="write a task for an agent that improves the page's words, too: go on with `next`",
+                action="store_true",
+            ),
             Argument(
                 flags=("--fail-above",), help="largest growth of a metric, such as 3%%", metavar="PCT", type=percent
             ),
@@ -135,6 +153,10 @@ RUN_COMMANDS: tuple[Command, ...] = (
             Argument(flags=("--junit",), help="write the limits as JUnit XML", metavar="FILE.xml"),
             Argument(flags=("--github",), help="print the limits as GitHub annotations", action="store_true"),
             Argument(flags=("--json",), help="print compare.json instead of the path", action="store_true"),
+            REDACT,
+            FORCE,
+            MAX_BYTES,
+            TIMINGS,
             QUIET,
         ),
     ),
@@ -180,6 +202,8 @@ RUN_COMMANDS: tuple[Command, ...] = (
             ),
             Argument(flags=("--no-python",), help="leave Python frames out", action="store_true"),
             Argument(flags=("--json",), help="print path and counts as JSON", action="store_true"),
+            MAX_BYTES,
+            QUIET,
         ),
     ),
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooftrace.contracts import store
+from rooftrace.contracts.kinds import is_comparison
 from rooftrace.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -24,10 +25,15 @@ def is_run(path: Path) -> bool:
         raise InputError(f"cannot read `{path}`: {error.strerror}", hint="Check its permissions") from None
 
 
-def run_folder(source: str) -> Path | None:
-    """The folder if the source is one; `InputError` if it is a folder but no run."""
+def run_folder(source: str, *, takes_comparisons: bool = False) -> Path | None:
+    """The folder if the source is one; `InputError` if it is a folder but no run, or a comparison where none fits."""
     path = Path(source)
     if is_run(path):
+        if is_comparison(path) and not takes_comparisons:
+            raise InputError(
+                f"`{path}` is a comparison of two traces",
+                hint="`next`, `submit`, `report` and `check` take it; for this, give one of its traces",
+            )
         return path
     if path.is_dir():
         raise InputError(

@@ -130,7 +130,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="explain",
-        summary="Explain a code: a check, a note of Trace Health or a pattern.",
+        summary="Explain a code: a check, a note of Trace Health or Sanity, a pattern, or a cause of `compare`.",
         reads="the knowledge base",
         writes="nothing",
         example="explain carry_in",

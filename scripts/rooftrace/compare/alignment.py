@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.compare.kernelwise import Meeting, meetings, unlike_owned
 from rooftrace.compare.leaves import Leaf
 from rooftrace.compare.nodes import LEAF_WEIGHTS, WEIGHTS, Labels, Node, similarity
 from rooftrace.compare.sequence import align
@@ -19,8 +20,12 @@ _LEAST_ALIKE = 0.5
 _MOST_IN_BLOCK = 24  # calls a side that are matched as a whole before their like is
 _STRAY_WEIGHTS = (4, 3, 1)  # op, shapes and kernels; op and shapes; op
 _MOST_MODULES = 200  # that are paired by content between two matches
+# Graphs run branches in any order, and eager code what is between them: as many turns of the order are followed.
+_MOST_TURNS = 12
 # What may stand in for each other where single calls do not align.
 _PRODUCTS = frozenset(("gemm", "attention", "moe", "convolution", "ssm"))
+# What is written out in other products: attention as two of matrices and a softmax, the others as one for each part.
+_WRITTEN_OUT = (frozenset(("attention",)), frozenset(("moe",)), frozenset(("convolution",)))
 _ANYTHING = frozenset(("triton", "generic"))
 
 
@@ -48,6 +53,10 @@ def align_trees(base: Node, target: Node, labels: Labels) -> list[Pair]:
     todo = [(base, target)]
     while todo:
         ours, theirs = todo.pop()
+        flat = ours.leaves(), theirs.leaves()
+        if unlike_owned(*flat):
+            pairs += _kernelwise(theirs.path or ours.path, flat, labels)
+            continue
         matched = align(labels.matrix(ours.children), labels.matrix(theirs.children), WEIGHTS)
         for box in _boxes(matched, len(ours.children), len(theirs.children)):
             left, right = ours.children[box[0] : box[1]], theirs.children[box[2] : box[3]]
@@ -59,6 +68,21 @@ def align_trees(base: Node, target: Node, labels: Labels) -> list[Pair]:
             elif isinstance(one, Node) and isinstance(two, Node):
                 todo.append((one, two))
     return _with_strays(pairs, labels)
+
+
+def _kernelwise(path: tuple[str, ...], flat: tuple[list[Leaf], list[Leaf]], labels: Labels) -> Iterator[Pair]:
+    """All slots below, aligned by their kernels, where a side has no ops for them."""
+    ours, theirs = flat
+    low = other_low = 0
+    end = Meeting(base=(len(ours), len(ours)), target=(len(theirs), len(theirs)))
+    for meeting in [*meetings(ours, theirs, labels), end]:
+        (start, stop), (other_start, other_stop) = meeting.base, meeting.target
+        left, right = ours[low:start], theirs[other_low:other_start]
+        owned = all(leaf.op is not None for leaf in [*left, *right])
+        # Kernels without an op may have run in another order: they are looked at again with all that is left.
+        yield from _calls(path, left, right, labels) if owned else _only(left, right)
+        yield from _block(path, ours[start:stop], theirs[other_start:other_stop])
+        low, other_low = stop, other_stop
 
 
 def _with_strays(pairs: Sequence[Pair], labels: Labels) -> list[Pair]:
@@ -73,9 +97,30 @@ def _with_strays(pairs: Sequence[Pair], labels: Labels) -> list[Pair]:
     for at, other in matched:
         result.append(Pair(path=right[other].path, base=left[at].base, target=right[other].target))
     found, others = {at for at, _ in matched}, {other for _, other in matched}
-    result += [pair for at, pair in enumerate(left) if at not in found]
-    result += [pair for at, pair in enumerate(right) if at not in others]
-    return result
+    left = [pair for at, pair in enumerate(left) if at not in found]
+    right = [pair for at, pair in enumerate(right) if at not in others]
+    return [*result, *_moved(left, right, labels)]
+
+
+def _moved(left: Sequence[Pair], right: Sequence[Pair], labels: Labels) -> Iterator[Pair]:
+    """What is left, paired by kernels where a side has no ops for them, however often the order turns."""
+    for _ in range(_MOST_TURNS):
+        flat = _alone(left, right)
+        found = meetings(*flat, labels) if unlike_owned(*flat) else []
+        if not found:
+            break
+        for meeting in found:
+            (low, high), (other_low, other_high) = meeting.base, meeting.target
+            yield from _block(right[other_low].path, flat[0][low:high], flat[1][other_low:other_high])
+        left = _outside(left, [meeting.base for meeting in found])
+        right = _outside(right, [meeting.target for meeting in found])
+    yield from left
+    yield from right
+
+
+def _outside(pairs: Sequence[Pair], ranges: Sequence[tuple[int, int]]) -> list[Pair]:
+    inside = {at for low, high in ranges for at in range(low, high)}
+    return [pair for at, pair in enumerate(pairs) if at not in inside]
 
 
 def _alone(left: Sequence[Pair], right: Sequence[Pair]) -> tuple[list[Leaf], list[Leaf]]:
@@ -188,6 +233,8 @@ def _may_be_same(left: Sequence[Leaf], right: Sequence[Leaf]) -> bool:
         return True
     if len(left) == len(right) == 1:
         return ours == theirs
+    if (ours in _WRITTEN_OUT and "gemm" in theirs) or (theirs in _WRITTEN_OUT and "gemm" in ours):
+        return True
     return bool(ours & theirs) or (not ours <= _PRODUCTS and not theirs <= _PRODUCTS)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.calltree import PHASES, Link
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +77,7 @@ def _replayed(side: Side) -> NDArray[np.bool_]:
     result = np.zeros(activities.row.size, dtype=bool)
     marked = np.flatnonzero(activities.graph & (activities.launch >= 0))
     names = tree.name[activities.launch[marked]]
-    is_graph = {code: _GRAPH in side.trace.names[code].lower() for code in np.unique(names).tolist()}
+    is_graph = {code: _GRAPH in side.trace.names[code].lower() for code in sorted_unique(names).tolist()}
     result[marked] = [is_graph[code] for code in names.tolist()]
     return result
 

@@ -12,6 +12,7 @@ from rooftrace.causes import HOST_CAUSES, Cause
 from rooftrace.intervals import union
 from rooftrace.replay.edits import Edit, HostCut
 from rooftrace.roofline import Rating
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def _excess_share(mine: int, other: int) -> float:
 def _fix_idle(side: Side, cause: Cause, mine: Half, share: float) -> Fix:
     causes = side.causes
     if cause is Cause.SYNCHRONISATION:
-        waits = np.unique(causes.wait[np.isin(causes.wait_gap, mine.gaps)])
+        waits = sorted_unique(causes.wait[np.isin(causes.wait_gap, mine.gaps)])
         return Fix(edit=Edit(unblocked=waits), can_replay=bool(waits.size) and share >= 0.5)
     if cause not in HOST_CAUSES:
         return Fix(edit=Edit(), can_replay=False)
@@ -76,7 +77,7 @@ def _fix_idle(side: Side, cause: Cause, mine: Half, share: float) -> Fix:
     lanes, start, end = causes.pieces.lane[chosen], causes.pieces.start[chosen], causes.pieces.end[chosen]
     host = tuple(
         HostCut(lane=lane, start=merged.start, end=merged.end, share=share)
-        for lane in np.unique(lanes).tolist()
+        for lane in sorted_unique(lanes).tolist()
         for merged in (union(start[lanes == lane], end[lanes == lane]),)
         if lane >= 0
     )
@@ -86,10 +87,10 @@ def _fix_idle(side: Side, cause: Cause, mine: Half, share: float) -> Fix:
 def _calls_gone(slower: Measured, mine: Half) -> tuple[HostCut, ...]:
     """The host's time in calls that the other side does not make."""
     tree, calls = slower.side.tree, slower.slots.calls
-    nodes = np.unique(calls.node[mine.call_numbers])
+    nodes = sorted_unique(calls.node[mine.call_numbers])
     nodes = nodes[nodes >= 0]
     cuts = []
-    for lane in np.unique(tree.lane[nodes]).tolist():
+    for lane in sorted_unique(tree.lane[nodes]).tolist():
         on_lane = nodes[tree.lane[nodes] == lane]
         merged = union(tree.start[on_lane], tree.end[on_lane])
         cuts.append(HostCut(lane=lane, start=merged.start, end=merged.end))
@@ -146,9 +147,9 @@ def _joined(edits: Sequence[Edit]) -> Edit:
     return Edit(
         activities=joined.activities,
         saved_ns=joined.saved_ns,
-        removed=np.unique(np.concatenate([edit.removed for edit in edits])),
+        removed=sorted_unique(np.concatenate([edit.removed for edit in edits])),
         host=tuple(_merged(lane, cuts) for lane, cuts in sorted(by_lane.items())),
-        unblocked=np.unique(np.concatenate([edit.unblocked for edit in edits])),
+        unblocked=sorted_unique(np.concatenate([edit.unblocked for edit in edits])),
     )
 
 

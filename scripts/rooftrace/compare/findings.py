@@ -137,13 +137,17 @@ class _Replayed:
 def _is_consequence(item: Found, rows: Sequence[Row], replays: dict[bool, _Replayed]) -> bool:
     """Whether idle time only follows from what else changed.
 
-    Gaps of a queue that had work come with its activities: as long each as before, they are no cause. Time in which
-    the GPU waits for the host shrinks where kernels grow: the host must have changed itself, and in that direction.
+    Gaps of a queue that had work come with its activities: as long each as before, they are no cause; nor are they
+    where waits for the host took their place, or gave it up. Time in which the GPU waits for the host shrinks where
+    kernels grow: the host must have changed itself, and in that direction.
     """
     cause = rows[item.numbers[0]].idle
     if cause in (Cause.DEVICE, Cause.DEPENDENCY):
         pairs = [(rows[at].base, rows[at].target) for at in item.numbers]
         gaps = [(sum(pair[side].ns for pair in pairs), sum(pair[side].calls for pair in pairs)) for side in (0, 1)]
+        by_host = sum(row.delta_ns for row in rows if row.idle in HOST_CAUSES)
+        if by_host * item.delta_ns < 0 and abs(by_host) >= abs(item.delta_ns):
+            return True
         means = [spent / count if count else 0.0 for spent, count in gaps]
         return abs(means[1] - means[0]) <= _SAME_GAP * max(means)
     if cause not in HOST_CAUSES:

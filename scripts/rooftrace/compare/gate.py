@@ -13,6 +13,7 @@ from rooftrace.compare.records import category_of
 from rooftrace.contracts.base import Category
 from rooftrace.contracts.compare import GateCheck
 from rooftrace.errors import UsageError, unknown_name
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,7 +121,7 @@ def _summed(halves: Sequence[Half], steps: int) -> NDArray[np.float64]:
 def _of_kernels(measured: Measured, pattern: str, kept: Sequence[int]) -> NDArray[np.float64]:
     """Summed durations of the activities whose name matches."""
     activities, names = measured.side.activities, measured.side.trace.names
-    codes = [code for code in np.unique(activities.name).tolist() if re.search(pattern, names[code])]
+    codes = [code for code in sorted_unique(activities.name).tolist() if re.search(pattern, names[code])]
     mine = np.isin(activities.name, codes)
     if not kept:
         return np.array([float(activities.dur[mine].sum())])

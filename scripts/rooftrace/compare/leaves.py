@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rooftrace.compare.side import Side
 
 PARTS = ("compute", "communication", "copy")
+# What changes no value: categories of calls, and what their kernels do.
+_MOVES, MOVING_KINDS = ("memory", "copy"), frozenset(("memory", "move"))
 # Below these shares of kernel time a side has no modules, or no ops, to be aligned by.
 _LEAST_WITH_MODULES = 0.5
 _LEAST_WITH_OPS = 0.5
@@ -50,6 +52,11 @@ class Leaf:
     fused: bool  # a kernel's name says that it does the work of several ops
     calls: list[int] = field(default_factory=list)
 
+    @property
+    def moves(self) -> bool:
+        """Whether it moves data and does nothing else."""
+        return self.category in _MOVES or MOVING_KINDS.issuperset(self.kinds)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
@@ -63,8 +70,11 @@ class Slots:
 def choose_level(base: Side, target: Side) -> Level:
     """The level at which two sides are aligned."""
     with_op = [_share_with_op(side) for side in (base, target)]
-    if min(with_op) < _LEAST_WITH_OPS:
+    if max(with_op) < _LEAST_WITH_OPS:
         return Level(name="kernels", phases=False)
+    # Ops of one side serve as well: the other side's kernels are aligned with what they launched.
+    if min(with_op) < _LEAST_WITH_OPS:
+        return Level(name="ops", phases=False)
     if abs(with_op[0] - with_op[1]) > _MOST_UNLIKE and _is_replayed(base) != _is_replayed(target):
         return Level(name="ops", phases=False)
     both = min(_share_in_modules(side) for side in (base, target))

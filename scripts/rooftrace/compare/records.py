@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
-import numpy as np
-
 from rooftrace.calltree import kernel_totals
 from rooftrace.compare.noise import is_beyond_noise, median_and_spread
 from rooftrace.contracts.compare import (
@@ -15,11 +13,13 @@ from rooftrace.contracts.compare import (
     RowCause,
     RowSide,
     Sanity,
+    SanityCode,
     SanityNote,
     Verdict,
 )
 from rooftrace.contracts.report import KernelUse
 from rooftrace.roofline import Rating
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import ns_to_ms, pct
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _efficiency(half: Half, measured: Measured) -> float | None:
     """Floors over measured times of the rated calls, per cent; None where less than half of the time is rated."""
     numbers = measured.slots.calls.group[half.call_numbers]
     floor = busy = 0
-    for group in np.unique(numbers[numbers >= 0]).tolist():
+    for group in sorted_unique(numbers[numbers >= 0]).tolist():
         rating = measured.side.ratings[group]
         if isinstance(rating, Rating):
             count = int((numbers == group).sum())
@@ -179,7 +179,7 @@ def _evidence(found: Found, rows: list[Row], comparison: Comparison) -> dict[str
     ):
         heaviest = max(halves, key=lambda half: half.raw_ns)
         if heaviest.leaf is not None:
-            evidence[f"{name}_kernel"] = heaviest.leaf.kernels[0][:_MOST_TEXT]
+            evidence[f"{name}_kernel"] = (_heaviest(heaviest, measured) or heaviest.leaf.kernels[0])[:_MOST_TEXT]
             evidence[f"{name}_op"] = heaviest.leaf.op or ""
             efficiency = _efficiency(heaviest, measured)
             if efficiency is not None:
@@ -220,7 +220,7 @@ def sanity_record(comparison: Comparison) -> Sanity:
         verdict=cast("Verdict", comparison.verdict),
         notes=[
             SanityNote(
-                code=note.code,
+                code=cast("SanityCode", note.code),
                 text=note.text,
                 severity=cast("Literal['info', 'limit', 'severe']", note.severity),
             )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.compare.kernelwise import unlike_owned
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 from rooftrace.units import format_pct, pct
 
@@ -41,6 +43,8 @@ class Aligned:
     base_pct: float
     target_pct: float
     block_pct: float  # of both sides, matched only as a block of several calls
+    base_copies_pct: float  # without a counterpart, but only moving data
+    target_copies_pct: float
     named_pct: float  # of both sides, under the same name or with the same kernels
 
     @property
@@ -48,34 +52,62 @@ class Aligned:
         """The smaller of the two."""
         return min(self.base_pct, self.target_pct)
 
+    @property
+    def least_but_copies_pct(self) -> float:
+        """The smaller of the two if copies that one side makes more are left out of it."""
+        return min(
+            pct(aligned, 100.0 - copies)
+            for aligned, copies in (
+                (self.base_pct, self.base_copies_pct),
+                (self.target_pct, self.target_copies_pct),
+            )
+        )
+
 
 def aligned_share(base: Measured, target: Measured, pairs: Sequence[Pair]) -> Aligned:
-    """Shares of summed durations, communication and copies included."""
-    spent = {"base": 0, "target": 0, "block": 0, "named": 0}
+    """Shares of summed durations in the compared window, communication and copies included."""
+    spent = {"base": 0, "target": 0, "block": 0, "named": 0, "base copies": 0, "target copies": 0}
     for pair in pairs:
-        if pair.base and pair.target:
-            ours, theirs = _time(base, pair.base), _time(target, pair.target)
+        ours, theirs = _time(base, pair.base), _time(target, pair.target)
+        if not pair.base or not pair.target:
+            spent["base copies" if pair.base else "target copies"] += (ours + theirs) if _only_moves(pair) else 0
+        else:
             spent["base"] += ours
             spent["target"] += theirs
             spent["block"] += (ours + theirs) if pair.is_block else 0
             spent["named"] += (ours + theirs) if _is_named(pair) else 0
-    totals = [int(measured.side.activities.dur.sum()) for measured in (base, target)]
+    totals = [_window_time(measured) for measured in (base, target)]
     return Aligned(
         base_pct=pct(spent["base"], totals[0]),
         target_pct=pct(spent["target"], totals[1]),
         block_pct=pct(spent["block"], sum(totals)),
+        base_copies_pct=pct(spent["base copies"], totals[0]),
+        target_copies_pct=pct(spent["target copies"], totals[1]),
         named_pct=pct(spent["named"], sum(totals)),
     )
 
 
 def _is_named(pair: Pair) -> bool:
     one, two = pair.base[0], pair.target[0]
-    return not pair.is_block and (one.name == two.name or one.kernels == two.kernels or one.op is None)
+    if one.op is None or two.op is None:
+        return True
+    return not pair.is_block and (one.name == two.name or one.kernels == two.kernels)
+
+
+def _only_moves(pair: Pair) -> bool:
+    return not pair.scope and all(leaf.moves for leaf in (*pair.base, *pair.target))
 
 
 def _time(measured: Measured, leaves: Sequence[Leaf]) -> int:
     calls, dur = measured.slots.calls, measured.side.activities.dur
-    return sum(int(dur[calls.members[number]].sum()) for leaf in leaves for number in leaf.calls)
+    numbers = np.array([number for leaf in leaves for number in leaf.calls], dtype=np.int64)
+    compared = numbers[measured.in_window(calls.step[numbers])].tolist()
+    return sum(int(dur[calls.members[number]].sum()) for number in compared)
+
+
+def _window_time(measured: Measured) -> int:
+    side = measured.side
+    return int(side.activities.dur[measured.in_window(side.steps.of_activity)].sum())
 
 
 def notes(base: Measured, target: Measured, aligned: Aligned, level: str) -> list[Note]:
@@ -124,8 +156,12 @@ def _of_work(base: Measured, target: Measured, aligned: Aligned) -> Iterator[Not
 
 
 def _common_ops(base: Measured, target: Measured) -> float:
-    """Ops that both sides call, counted, over all."""
-    counts = [Counter(leaf.name if leaf.op else leaf.category for leaf in m.slots.leaves) for m in (base, target)]
+    """Ops that both sides call, counted, over all; kinds of kernels where one side has no ops for them."""
+    leaves = [measured.slots.leaves for measured in (base, target)]
+    if unlike_owned(*leaves):
+        counts = [Counter(kind for leaf in side for kind in leaf.kinds if not leaf.moves) for side in leaves]
+    else:
+        counts = [Counter(leaf.name if leaf.op else leaf.category for leaf in side) for side in leaves]
     either = sum((counts[0] | counts[1]).values())
     return sum((counts[0] & counts[1]).values()) / either if either else 1.0
 
@@ -138,7 +174,7 @@ def _of_machines(base: Side, target: Side) -> Iterator[Note]:
             text=f"The base ran on {ours}, the target on {theirs}: each side is rated on its own GPU.",
             severity="info",
         )
-    devices = [np.unique(side.activities.device).size for side in (base, target)]
+    devices = [sorted_unique(side.activities.device).size for side in (base, target)]
     if devices[0] != devices[1]:
         yield Note(
             code="different_devices",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.intervals import Union, union
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +26,7 @@ _ROUNDING = 1e-6
 def activity_shares(activities: Activities) -> NDArray[np.int64]:
     """Share of every activity, ns: those of a device sum to its span less its idle time."""
     shares = np.zeros(activities.row.size, dtype=np.int64)
-    for device in np.unique(activities.device).tolist():
+    for device in sorted_unique(activities.device).tolist():
         members = np.flatnonzero(activities.device == device)
         start, end, work = activities.start[members], activities.end[members], activities.work[members]
         shares[members] = shares_of(start, end, work)
@@ -48,7 +49,7 @@ def shares_of(start: NDArray[np.int64], end: NDArray[np.int64], work: NDArray[np
 
 def _exact(start: NDArray[np.int64], end: NDArray[np.int64], covered: Union) -> NDArray[np.float64]:
     """Shares of activities of one kind in what the kinds before it leave."""
-    edges = np.unique(np.concatenate([start, end, covered.start, covered.end]))
+    edges = sorted_unique(np.concatenate([start, end, covered.start, covered.end]))
     if edges.size < 2 or not start.size:
         return np.zeros(start.size)
     at = edges[:-1]

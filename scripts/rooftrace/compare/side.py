@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.sorted_unique import sorted_unique
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,7 +43,7 @@ class Side:
         activities = self.activities
         return sum(
             int(activities.end[mine].max() - activities.start[mine].min())
-            for device in np.unique(activities.device).tolist()
+            for device in sorted_unique(activities.device).tolist()
             for mine in (activities.device == device,)
         )
 

@@ -108,7 +108,7 @@ def _call_rows(base: Measured, target: Measured, pairs: Sequence[Pair]) -> list[
     for key, alike in merged.items():
         ours = [leaf for pair in alike for leaf in pair.base]
         theirs = [leaf for pair in alike for leaf in pair.target]
-        example = alike[0].target or alike[0].base
+        example = _example(alike[0])
         label = " + ".join(dict.fromkeys(leaf.op or leaf.name for leaf in example))
         rows.append(
             Row(
@@ -121,6 +121,14 @@ def _call_rows(base: Measured, target: Measured, pairs: Sequence[Pair]) -> list[
             )
         )
     return rows
+
+
+def _example(pair: Pair) -> tuple[Leaf, ...]:
+    """The side that names a row: the target, but a side that has ops before one that has none."""
+    return next(
+        (side for side in (pair.target, pair.base) if any(leaf.op is not None for leaf in side)),
+        pair.target or pair.base,
+    )
 
 
 def _look(leaves: Sequence[Leaf]) -> tuple[Any, ...]:

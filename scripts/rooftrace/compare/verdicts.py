@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from rooftrace.causes import CAUSE_NAMES
+from rooftrace.compare.leaves import MOVING_KINDS
 from rooftrace.contracts.compare import RowCause
 from rooftrace.opmodels import Cost
+from rooftrace.sorted_unique import sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +31,6 @@ _SAME_WORK = 0.01
 # and categories enough to be unrelated.
 _UNIFORM_SHARE, _UNIFORM_BAND, _LEAST_SLOWDOWN = 0.7, 0.02, 0.02
 _LEAST_KERNELS, _LEAST_CATEGORIES = 4, 2
-_MOVES = ("memory", "copy")
-_MOVING_KINDS = {"memory", "move"}
 CAUSES: tuple[str, ...] = get_args(RowCause)
 
 
@@ -108,7 +108,7 @@ def _one_sided(row: Row) -> str | None:
 def _moves(row: Row) -> bool:
     """Whether what only one side has moves data, by itself and not as part of a module."""
     leaf = row.base.leaf or row.target.leaf
-    return leaf is not None and leaf.category in _MOVES and not row.scope
+    return leaf is not None and not row.scope and leaf.moves
 
 
 def _lost_overlap(row: Row) -> bool:
@@ -139,13 +139,13 @@ def _spells_tf32(side: Side, half: Half) -> bool:
 
 
 def _facts(side: Side, half: Half, name: str) -> set[str | None]:
-    codes = np.unique(side.activities.name[half.activities]).tolist()
+    codes = sorted_unique(side.activities.name[half.activities]).tolist()
     return {getattr(side.activities.infos[code].facts, name) for code in codes}
 
 
 def _work_of(side: Side, half: Half) -> float | None:
     """FLOPs of a call (bytes where there are none); None without a cost."""
-    groups = np.unique(side.group_of[half.activities])
+    groups = sorted_unique(side.group_of[half.activities])
     costs = {side.ratings[at].cost for at in groups.tolist() if at >= 0}
     known = [cost for cost in costs if isinstance(cost, Cost)]
     if len(known) != 1 or len(costs) != 1:
@@ -187,7 +187,7 @@ def _more_or_fewer(row: Row) -> str:
     ours, theirs = row.base.leaf, row.target.leaf
     if ours is not None and theirs is not None and row.kind == "op":
         extra = (set(ours.kinds) ^ set(theirs.kinds)) - {"fill"}
-        if extra and extra <= _MOVING_KINDS:
+        if extra and extra <= MOVING_KINDS:
             return "layout_or_copy"
         if len(_without_fills(ours)) == len(_without_fills(theirs)):
             return "different_kernel"

@@ -1,4 +1,4 @@
-"""``compare.json``: two runs side by side, and ``knowledge/equivalents.json``: names that mean the same."""
+"""Two runs side by side: evidence, deliverable and manifest; and what is known of names, causes and notes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from rooftrace.contracts.base import Artifact, Record
-from rooftrace.contracts.evidence import FindingEvidence
-from rooftrace.contracts.report import Health, KernelUse, LedgerBlock, PlatformInfo, TraceInfo
+from rooftrace.contracts.evidence import FindingEvidence, RunFile
+from rooftrace.contracts.report import Finding, Health, KernelUse, LedgerBlock, PlatformInfo, TraceInfo
 
 RowCause = Literal[
     "unchanged",
@@ -40,6 +40,21 @@ RowCause = Literal[
     "unknown",
 ]
 Verdict = Literal["comparable", "partly", "not_comparable"]
+SanityCode = Literal[
+    "no_gpu_work",
+    "different_model",
+    "nothing_aligns",
+    "partly_aligned",
+    "different_gpu",
+    "different_devices",
+    "different_ranks",
+    "different_world",
+    "different_steps",
+    "one_step",
+    "no_modules",
+    "no_ops",
+    "unlike_recording",
+]
 _NS = "integer nanoseconds"
 
 
@@ -69,6 +84,26 @@ class EquivalentsFile(Record):
             msg = f"in two entries: {', '.join(twice)}"
             raise ValueError(msg)
         return self
+
+
+class CauseWords(Record):
+    """What is said of a finding by its cause; texts cite the finding's evidence as ``{{name}}`` and hold no numbers."""
+
+    worse: str = Field(min_length=1, description="Title where the target takes longer, after the subject.")
+    better: str = Field(min_length=1, description="Title where the target takes less time.")
+    insight: str = Field(min_length=1, description="What is the case.")
+    action: str = Field(min_length=1, description="What to do where the target takes longer.")
+    reasoning: str = Field(min_length=1, description="How the evidence tells this cause from the others.")
+    resolution: str = Field(min_length=1, description="The fix in detail, and how the slower side gets the gain.")
+    cannot_see: str | None = Field(default=None, description="What a trace cannot show here and which tool can.")
+
+
+class CausesFile(Record):
+    """``knowledge/compare_causes.json``: every cause but `unchanged`."""
+
+    schema_version: Literal["1.0"] = Field(description="Version of this file's schema.")
+    improvement: str = Field(min_length=1, description="What to do where the target takes less time, for any cause.")
+    causes: dict[RowCause, CauseWords] = Field(description="Words by cause.")
 
 
 class ComparedSide(Record):
@@ -134,14 +169,24 @@ class CompareRow(Record):
         return self
 
 
-class CompareFinding(FindingEvidence):
-    """Rows that changed for one reason; its score is what reaching the other side would save in the slower run."""
+class _Change(Record):
+    """What a finding of a comparison has more than one of a single trace."""
 
     rank: int = Field(ge=1, description="Place in the list: regressions, then improvements.")
     direction: Literal["regression", "improvement"] = Field(description="`regression`: the target takes longer.")
     cause: RowCause = Field(description="The cause that its rows share.")
     delta_ns: int = Field(description=f"Sum of its rows' differences, {_NS}.")
     beyond_noise: bool | None = Field(description="As for rows, of their sum.")
+
+
+class CompareFinding(_Change, FindingEvidence):
+    """Rows that changed for one reason; its score is what reaching the other side would save in the slower run."""
+
+
+class ToldFinding(_Change, Finding):
+    """A finding with its words: the pack's own by cause, or a writer's where they are sound."""
+
+    subject: str = Field(description="What it is about, in a few words that name no number.")
 
 
 class Alignment(Record):
@@ -160,7 +205,7 @@ class Alignment(Record):
 class SanityNote(Record):
     """One thing to know before the numbers are used."""
 
-    code: str = Field(description="Stable code.")
+    code: SanityCode = Field(description="What `explain sanity/CODE` tells about.")
     text: str = Field(description="One sentence with its numbers.")
     severity: Literal["info", "limit", "severe"] = Field(description="`limit` and `severe` lower the verdict.")
 
@@ -186,20 +231,19 @@ class GateCheck(Record):
     violated: bool = Field(description="Whether the bound (without one, the growth) exceeds the limit.")
 
 
-class CompareFile(Artifact):
-    """The comparison of two runs. `source_sha256` is the target's trace."""
+class _Compared(Artifact):
+    """Two runs and the rows that account for both spans."""
 
     base: ComparedSide = Field(description="The run that is compared with.")
     target: ComparedSide = Field(description="The run that is judged.")
     delta_ns: int = Field(description=f"Span of the target less that of the base, {_NS}.")
     alignment: Alignment = Field(description="How the two were matched.")
     sanity: Sanity = Field(description="Whether they can be compared.")
-    rows: list[CompareRow] = Field(description="Most difference first; their `delta_ns` sum to `delta_ns` exactly.")
-    findings: list[CompareFinding] = Field(description="Regressions, then improvements, each most gain first.")
     gate: list[GateCheck] | None = Field(description="Limits of `--fail-above`; null where none was asked for.")
+    rows: list[CompareRow] = Field(description="Most difference first; their `delta_ns` sum to `delta_ns` exactly.")
 
     @model_validator(mode="after")
-    def _conserves_time(self) -> CompareFile:
+    def _conserves_time(self) -> _Compared:
         sums = (
             ("base_ns", sum(row.base_ns for row in self.rows), self.base.span_ns),
             ("target_ns", sum(row.target_ns for row in self.rows), self.target.span_ns),
@@ -210,3 +254,23 @@ class CompareFile(Artifact):
                 msg = f"the rows' {name} sum to {total} instead of {whole}"
                 raise ValueError(msg)
         return self
+
+
+class CompareEvidence(_Compared):
+    """``evidence/compare.json``: the comparison in numbers, without words. `source_sha256` is the target's trace."""
+
+    findings: list[CompareFinding] = Field(description="Regressions, then improvements, each most gain first.")
+
+
+class CompareFile(_Compared):
+    """``compare.json``: the comparison of two runs, findings in words. `source_sha256` is the target's trace."""
+
+    findings: list[ToldFinding] = Field(description="Regressions, then improvements, each most gain first.")
+
+
+class ComparisonManifest(Artifact):
+    """``manifest.json`` of a comparison. `source_sha256` is the target's trace, as in its other files."""
+
+    kind: Literal["comparison"] = Field(default="comparison", description="Tells it from the manifest of a run.")
+    base_sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the base's trace file.")
+    files: list[RunFile] = Field(description="Every file of the folder except this one, state and prose, by path.")

@@ -14,6 +14,7 @@ from rooftrace.contracts.base import (
     ScoreBasis,
     Tier,
 )
+from rooftrace.contracts.instance import Instance
 from rooftrace.contracts.report import Coverage, CpuOp, Health, PlatformInfo, TraceInfo
 
 
@@ -35,6 +36,9 @@ class FindingEvidence(Record):
     )
     patterns: list[str] = Field(description="Ids of the knowledge patterns whose predicate holds, best first.")
     confidence: str | None = Field(default=None, description="high, medium or low, where it is judged.")
+    instance: Instance | None = Field(
+        default=None, description="One of the instances of a fusion finding; null for other findings."
+    )
 
 
 class AnalyzerEvidence(Artifact):

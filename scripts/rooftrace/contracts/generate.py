@@ -10,7 +10,7 @@ import orjson
 
 from rooftrace.contracts import kernel_rules, pattern, platform, tables
 from rooftrace.contracts.chains import ChainsFile
-from rooftrace.contracts.compare import CompareFile, EquivalentsFile
+from rooftrace.contracts.compare import CausesFile, CompareEvidence, CompareFile, ComparisonManifest, EquivalentsFile
 from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
 from rooftrace.contracts.fusion import FusionPatternFile
 from rooftrace.contracts.ledger import LedgerFile
@@ -29,6 +29,9 @@ MODELS: dict[str, type[BaseModel]] = {
     "calibrated_platform": platform.CalibratedFile,
     "chains": ChainsFile,
     "compare": CompareFile,
+    "compare_causes": CausesFile,
+    "compare_evidence": CompareEvidence,
+    "comparison_manifest": ComparisonManifest,
     "equivalents": EquivalentsFile,
     "evidence": AnalyzerEvidence,
     "fusion_pattern": FusionPatternFile,

@@ -73,7 +73,7 @@ class ProseFile(Record):
     """What a writer hands in for one analyzer."""
 
     schema_version: Literal["1.0"] = Field(default="1.0", description=_VERSION)
-    analyzer: Analyzer = Field(description="Equal to the file's name without `.json`.")
+    analyzer: Analyzer | Literal["compare"] = Field(description="Equal to the file's name without `.json`.")
     evidence_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", description=_SHA)
     summary: str = Field(
         min_length=20,

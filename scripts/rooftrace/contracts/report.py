@@ -294,6 +294,10 @@ class CpuOp(Record):
     count: int = Field(ge=1, description="Calls.")
     total_ns: int = Field(ge=0, description="Summed durations.")
     self_ns: int = Field(ge=0, description="Summed durations without children.")
+    median_ns: int | None = Field(
+        default=None, ge=0, description="Median duration of a call. Null in files of earlier versions."
+    )
+    max_ns: int | None = Field(default=None, ge=0, description="Longest call. Null in files of earlier versions.")
 
 
 class ModelGuess(Record):

@@ -6,22 +6,26 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from rooftrace.contracts import kinds
 from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile
 from rooftrace.contracts.ledger import LedgerFile
 from rooftrace.contracts.replay import ReplayFile
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import CheckFailed, InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 M = TypeVar("M", bound=BaseModel)
 
-MANIFEST = "manifest.json"
+MANIFEST = kinds.MANIFEST
 REPORT = "report.json"
-ANALYSIS = "analysis.md"
+ANALYSIS = kinds.ANALYSIS
 LEDGER = "evidence/ledger.json"
 OPS = "evidence/ops.csv"
 KERNELS = "evidence/kernels.csv"
@@ -30,7 +34,9 @@ REPLAY = "evidence/replay.json"
 CHAINS = "evidence/chains.json"
 STATE = "state.json"
 COMPARE = "compare.json"
+COMPARE_EVIDENCE = f"evidence/{kinds.COMPARE}.json"
 PROSE = "prose"
+ANALYSES, COMPARES = "rooftrace analyze TRACE -o RUN", "rooftrace compare BASE TARGET -o RUN"
 MODEL = "model"  # identification of the model: no analyzer, but prose of its own
 
 
@@ -63,6 +69,7 @@ def schema_name_of(path: str) -> str | None:
         CHAINS: "chains",
         STATE: "state",
         COMPARE: "compare",
+        COMPARE_EVIDENCE: "compare_evidence",
         evidence_path(MODEL): "model_evidence",
         prose_path(MODEL): "model_prose",
     }
@@ -99,10 +106,14 @@ def _model_of_written(schema_name: str) -> type[BaseModel] | None:
         from rooftrace.contracts.chains import ChainsFile
 
         return ChainsFile
-    if schema_name == "compare":
-        from rooftrace.contracts.compare import CompareFile
+    if schema_name in ("compare", "compare_evidence", "comparison_manifest"):
+        from rooftrace.contracts import compare
 
-        return CompareFile
+        compared: dict[str, type[BaseModel]] = {
+            "compare": compare.CompareFile,
+            "compare_evidence": compare.CompareEvidence,
+        }
+        return compared.get(schema_name, compare.ComparisonManifest)
     if schema_name in ("prose", "model_prose"):
         from rooftrace.contracts.prose import ModelProse, ProseFile
 
@@ -123,11 +134,36 @@ def write_bytes(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(data)
-        Path(temporary).chmod(0o644)
+        Path(temporary).chmod(permitted(0o644))
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def write_files(run: Path, files: Mapping[str, bytes]) -> None:
+    """Write several files of a run: where one finds no room, none has changed."""
+    with tempfile.TemporaryDirectory(prefix=".new.", dir=run) as folder:
+        paths = sorted(files)
+        for number, path in enumerate(paths):
+            new = Path(folder) / str(number)
+            new.write_bytes(files[path])
+            new.chmod(permitted(0o644))
+        for number, path in enumerate(paths):
+            (run / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / str(number)).replace(run / path)
+
+
+def permitted(mode: int) -> int:
+    """What the user's mask leaves of a mode."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mode & ~mask
+
+
+def _maker(path: Path) -> str:
+    """The command that makes the folder of a file."""
+    return COMPARES if path.name == COMPARE or kinds.is_comparison(path.parent) else ANALYSES
 
 
 def read_bytes(path: Path) -> bytes:
@@ -137,7 +173,7 @@ def read_bytes(path: Path) -> bytes:
     except FileNotFoundError:
         raise InputError(
             f"`{path.name}` is missing from `{path.parent}`",
-            hint="Run `rooftrace analyze TRACE -o RUN` to make it",
+            hint=f"Run `{_maker(path)}` to make it",
         ) from None
     except OSError as error:
         raise InputError(f"cannot read `{path}`: {error.strerror}") from None
@@ -153,7 +189,7 @@ def read_artifact(path: Path, model: type[M]) -> M:
         raise CheckFailed(
             f"`{path.name}` does not match its schema: {len(problems)} problem{'s' if len(problems) > 1 else ''}",
             details=problems[:20],
-            hint="Run `rooftrace analyze TRACE -o RUN` to make it again; it is generated and not to be edited",
+            hint=f"Run `{_maker(path)}` to make it again; it is generated and not to be edited",
         ) from None
 
 

@@ -146,7 +146,6 @@ def write(run: Path) -> list[str]:
     composed = compose(run)
     files = _rendered(run, composed)
     files[store.ANALYSIS] = with_notice(files[store.ANALYSIS].decode(), open_words(run)).encode()
-    for path, data in sorted(files.items()):
-        store.write_bytes(run / path, data)
+    store.write_files(run, files)
     note(run, is_sound=not any(outcome.codes for outcome in composed.told.outcomes))
     return sorted(files)

@@ -25,6 +25,7 @@ COLOURS = {
     "exposed_comm": "#c9640f",
     "exposed_copy": "#c23b3b",
     "idle": "#c9cdd2",
+    "fused": "#9bbfe3",
     "communication": "#c9640f",
     "copy": "#c23b3b",
     "host": "#e3b23c",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rooftrace.contracts.instance import Instance
+
 _OP_ROWS: TypeAdapter[list[OpGroup]] = TypeAdapter(list[OpGroup])
 _JSON_LISTS = tuple(column.name for column in OPS.columns if column.type == "json")
 _AS_RECORDED = ("shapes", "dtypes")
@@ -173,6 +175,13 @@ def read_longest_gaps(run: Path, limit: int) -> list[GapRow]:
         )
         for row in longest
     ]
+
+
+def read_instances(run: Path) -> dict[str, Instance]:
+    """The instance on the timeline of every fusion finding that has one, by finding id."""
+    path = run / store.evidence_path("fusion")
+    found = store.read_artifact(path, AnalyzerEvidence).findings if path.is_file() else []
+    return {finding.id: finding.instance for finding in found if finding.instance is not None}
 
 
 def _rows(run: Path, path: str) -> Iterator[dict[str, str]]:

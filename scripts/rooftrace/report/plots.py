@@ -1,7 +1,7 @@
-"""Plots as SVG: the time ledger, its steps, and the roofline of the heaviest op groups.
+"""Plots as SVG: the time ledger, its steps, the roofline of the heaviest op groups, instances of fusion findings.
 
-Coordinates are computed here and in ``axes``; words are in the templates. Nothing depends on a clock, a font or
-a random id.
+Coordinates are computed here, in ``axes`` and in ``timeline``; words are in the templates. Nothing depends on a clock,
+a font or a random id.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from rooftrace.report.colours import colour_of
 from rooftrace.report.environment import template_environment
 from rooftrace.report.markdown import one_line
 from rooftrace.report.shapes import INK, PAPER, Drawing, Rect, Text, shortened, text_width
+from rooftrace.report.timeline import draw_instance, drawn_findings, first_launch, kernel_count, plot_path
 from rooftrace.report.view import PARTS, by_time, part_ns
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from rooftrace.contracts.instance import Instance
     from rooftrace.contracts.ledger import LedgerParts
     from rooftrace.contracts.report import CriticalPath
     from rooftrace.report.view import StepFacts, View
@@ -49,7 +51,27 @@ def draw_plots(view: View) -> dict[str, str]:
     if view.roofline:
         drawing = draw_roofline(view.roofline)
         plots["plots/roofline.svg"] = _render("roofline", drawing)
+    for finding in drawn_findings(view):
+        plots[plot_path(finding.id)] = _instance_plot(finding.id, view.instances[finding.id])
     return plots
+
+
+def _instance_plot(finding: str, instance: Instance) -> str:
+    begin = first_launch(instance)
+    return _render(
+        "instance",
+        draw_instance(instance),
+        id=finding,
+        of=units.format_count(instance.of),
+        is_median=instance.of > 1,
+        device=instance.device,
+        stream=instance.stream,
+        kernels=kernel_count(instance),
+        bars=len(instance.bars),
+        has_launches=begin is not None,
+        is_earlier=(begin or 0) <= 0,
+        shift=units.format_ns(abs(begin or 0)),
+    )
 
 
 def _render(name: str, drawing: Drawing, **values: object) -> str:

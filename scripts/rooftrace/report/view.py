@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING
 
 from rooftrace import units
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
-from rooftrace.report.files import GapRow, KernelRow, read_kernels, read_longest_gaps
+from rooftrace.contracts.module_names import module_class
+from rooftrace.report.files import GapRow, KernelRow, read_instances, read_kernels, read_longest_gaps
 from rooftrace.report.prose import Told
 from rooftrace.report.roofline import Roofline, roofline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pydantic import JsonValue
 
+    from rooftrace.contracts.instance import Instance
     from rooftrace.contracts.ledger import DeviceLedger, LedgerParts, StepLedger
     from rooftrace.contracts.report import Finding, OpGroup, ReportFile
 
 GAPS_SHOWN = 5
 _SEPARATORS = re.compile(r"[./]|: ")
-_INSTANCE = re.compile(r"_[0-9]+$")
 # Tier of an analyzer's findings; compute where it is not named.
 _TIER_OF = {"idle": "system", "multi_kernel": "system", "fusion": "fusion"}
 PARTS = ("compute", "exposed_comm", "exposed_copy", "idle")
@@ -74,9 +75,15 @@ class View:
     """A report with its indexes. Reads nothing; everything here is derived."""
 
     def __init__(
-        self, report: ReportFile, kernels: list[KernelRow], gaps: list[GapRow], told: Told | None = None
+        self,
+        report: ReportFile,
+        kernels: list[KernelRow],
+        gaps: list[GapRow],
+        told: Told | None = None,
+        instances: Mapping[str, Instance] | None = None,
     ) -> None:
         self.report = report
+        self.instances = instances or {}  # by finding id
         self.kernels = kernels
         self.gaps = gaps
         self.told = told or Told()
@@ -170,7 +177,7 @@ class View:
     @cached_property
     def time_by_module(self) -> dict[str, int]:
         """Summed kernel time of op groups by the class of the module they were mostly called from."""
-        return _summed((module_class(op.modules[0]), op.kernel_ns) for op in self.report.ops if op.modules)
+        return _summed((innermost_class(op.modules[0]), op.kernel_ns) for op in self.report.ops if op.modules)
 
     @cached_property
     def time_by_precision(self) -> dict[str, int]:
@@ -196,12 +203,14 @@ class View:
 def open_view(run: Path, report: ReportFile, told: Told | None = None) -> View:
     """The view of a report and of the tables beside it."""
     has_gpu = bool(report.ledger.devices)
-    wants_gaps = any(finding.id.startswith("idle.") for finding in [*report.findings, *report.unranked])
+    found = [*report.findings, *report.unranked]
+    wants_gaps = any(finding.id.startswith("idle.") for finding in found)
     return View(
         report,
         kernels=read_kernels(run) if has_gpu else [],
         gaps=read_longest_gaps(run, GAPS_SHOWN) if wants_gaps else [],
         told=told,
+        instances=read_instances(run) if any(finding.tier == "fusion" for finding in found) else {},
     )
 
 
@@ -221,9 +230,9 @@ def by_time(times: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(times.items(), key=lambda item: (-item[1], item[0]))
 
 
-def module_class(path: str) -> str:
+def innermost_class(path: str) -> str:
     """Class of the innermost module of a path: `Linear` of `Model_0.Block_3.Linear_1`."""
-    return _INSTANCE.sub("", _SEPARATORS.split(path)[-1]) or path
+    return module_class(_SEPARATORS.split(path)[-1]) or path
 
 
 def shapes_text(shapes: list[JsonValue] | None) -> str:

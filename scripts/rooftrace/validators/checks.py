@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rooftrace.contracts import store
+from rooftrace.contracts import kinds, store
 from rooftrace.contracts.evidence import ManifestFile
 from rooftrace.contracts.renders import notes_of
 from rooftrace.errors import InputError, RooftraceError
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
+    from rooftrace.contracts.compare import ComparisonManifest
     from rooftrace.report.grounding.judge import Handed
 
+# What a check may be about: the run of one trace, a comparison of two.
+RUN, COMPARISON = "run", "comparison"
 CHECKS: dict[str, type[Check]] = {}
 
 
@@ -31,6 +34,7 @@ class Check:
     file: str = ""  # the file it is about, relative to the run
     only: tuple[str, ...] = ()  # patterns of the files for which it is worth running; empty: all
     requires: tuple[str, ...] = ()  # codes that must have passed
+    about: tuple[str, ...] = (RUN, COMPARISON)
 
     def __init_subclass__(cls) -> None:
         if cls.__name__ in CHECKS:
@@ -91,16 +95,25 @@ class Files:
     def model(self, path: str) -> BaseModel:
         """Checked content of a JSON artifact."""
         if path not in self._models:
-            model = store.model_of(store.schema_name_of(path) or "")
+            model = store.model_of(self._schema_name(path))
             if model is None:
                 raise InputError(f"`{path}` has no schema")
             self._models[path] = store.read_artifact(self.run / path, model)
         return self._models[path]
 
-    def manifest(self) -> ManifestFile:
-        """The run's manifest."""
+    def _schema_name(self, path: str) -> str:
+        if path == store.MANIFEST and kinds.is_comparison(self.run):
+            return "comparison_manifest"
+        return store.schema_name_of(path) or ""
+
+    def manifest(self) -> ManifestFile | ComparisonManifest:
+        """The manifest of the run, or of the comparison."""
         manifest = self.model(store.MANIFEST)
-        if not isinstance(manifest, ManifestFile):
+        if isinstance(manifest, ManifestFile):
+            return manifest
+        from rooftrace.contracts.compare import ComparisonManifest
+
+        if not isinstance(manifest, ComparisonManifest):
             raise InputError("the manifest has another type")
         return manifest
 
@@ -124,9 +137,7 @@ class Files:
     def deliverables(self) -> dict[str, bytes]:
         """What the run's evidence and prose render to, by path."""
         if self._deliverables is None:
-            from rooftrace.report.assemble import deliverables
-
-            self._deliverables = deliverables(self.run)
+            self._deliverables = _deliverables_of(self.run)
         return self._deliverables
 
     def handed(self) -> list[Handed]:
@@ -144,12 +155,22 @@ class Files:
         yield from (str(flaw) for item in self.handed() for flaw in item.flaws if flaw.code == code)
 
 
-def load_checks() -> dict[str, type[Check]]:
-    """All checks, in order of their codes."""
+def _deliverables_of(run: Path) -> dict[str, bytes]:
+    if kinds.is_comparison(run):
+        from rooftrace.report import compare_run
+
+        return compare_run.deliverables(run)
+    from rooftrace.report.assemble import deliverables
+
+    return deliverables(run)
+
+
+def load_checks(about: str | None = None) -> dict[str, type[Check]]:
+    """All checks in order of their codes, or those about a run or a comparison."""
     package = importlib.import_module("rooftrace.validators")
     for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"rooftrace.validators.{module}")
-    return dict(sorted(CHECKS.items()))
+    return {code: check for code, check in sorted(CHECKS.items()) if about is None or about in check.about}
 
 
 def check_run(run: Path, only: str | None = None) -> Result:
@@ -178,10 +199,10 @@ def examine_prose(run: Path, contents: dict[str, bytes]) -> list[Handed]:
     """Prose by path with the flaws of each; the rules and what they need are loaded only for it."""
     if not contents:
         return []
-    from rooftrace.report.assemble import open_grounds
+    from rooftrace.report.compare_run import basis_of
     from rooftrace.report.grounding.judge import examine
 
-    grounds = open_grounds(run)
+    grounds = basis_of(run)
     return [examine(path, data, grounds) for path, data in sorted(contents.items())]
 
 
@@ -190,7 +211,8 @@ def _run(files: Files, only: str | None) -> tuple[Result, set[str]]:
     problems: list[Problem] = []
     failed: set[str] = set()
     done = 0
-    for code, check in _in_order(_wanted(load_checks(), only)):
+    about = COMPARISON if kinds.is_comparison(files.run) else RUN
+    for code, check in _in_order(_wanted(load_checks(about), only)):
         if failed & set(check.requires):
             failed.add(code)
             continue

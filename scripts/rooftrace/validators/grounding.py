@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooftrace.validators.checks import Check
+from rooftrace.validators.checks import COMPARISON, Check
 from rooftrace.validators.prose import PROSE_FILES
 
 if TYPE_CHECKING:
@@ -115,3 +115,17 @@ class GROUND008(Check):
     def check(files: Files) -> Iterator[str]:
         """Look for links, commands and instructions."""
         yield from files.flaws("GROUND008")
+
+
+class GROUND009(Check):
+    """Words of change must hold: which side is slower, launches more, nears its GPU's limit, by which cause."""
+
+    file = PROSE_FILES
+    about = (COMPARISON,)
+    only = (PROSE_FILES,)
+    requires = ("RUN001", "RUN003")
+
+    @staticmethod
+    def check(files: Files) -> Iterator[str]:
+        """Compare words of change with both sides."""
+        yield from files.flaws("GROUND009")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice, pairwise, zip_longest
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import orjson
@@ -13,7 +13,8 @@ from rooftrace.contracts.base import CREDIBLE_PCT, RANKING_LIMIT_PCT
 from rooftrace.contracts.ledger import LedgerFile
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import InputError
-from rooftrace.validators.checks import Check
+from rooftrace.validators.checks import RUN, Check
+from rooftrace.validators.differences import first_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,7 @@ class REP001(Check):
     """Findings must stand in the order of their mid score, ranked from 0.5 % of the span up, with ranks 1, 2, 3."""
 
     file = store.REPORT
+    about = (RUN,)
     requires = ("RUN003",)
 
     @staticmethod
@@ -74,6 +76,7 @@ class REP002(Check):
     """A finding's members must be op groups of the report, and a score's low, mid and high must not fall."""
 
     file = store.REPORT
+    about = (RUN,)
     requires = ("RUN003",)
 
     @staticmethod
@@ -97,6 +100,7 @@ class REP003(Check):
     """The report's ledger must be the evidence's."""
 
     file = store.REPORT
+    about = (RUN,)
     requires = ("RUN003",)
 
     @staticmethod
@@ -111,6 +115,7 @@ class REP004(Check):
     """`analysis.md` must have every section once, in order."""
 
     file = store.ANALYSIS
+    about = (RUN,)
     requires = ("RUN001",)
 
     @staticmethod
@@ -126,6 +131,7 @@ class REP005(Check):
     """The markers of `analysis.md` must carry the report's findings with their ranks and scores."""
 
     file = store.ANALYSIS
+    about = (RUN,)
     requires = ("RUN003", "REP004")
 
     @staticmethod
@@ -156,6 +162,7 @@ class REP006(Check):
     """`report.json` must be what evidence and prose give: write it again, no number or word of it is to be edited."""
 
     file = store.REPORT
+    about = (RUN,)
     only = (store.REPORT,)
     requires = ("RUN002", "RUN003", "RUN004", "RUN005", "REP001", "REP002", "REP003", "ROOF001")
 
@@ -175,6 +182,7 @@ class REP007(Check):
     """`analysis.md`, findings and plots must be what the evidence renders to: write them again, do not edit them."""
 
     file = store.ANALYSIS
+    about = (RUN,)
     only = (store.ANALYSIS, "findings/*.md", "plots/*.svg")
     requires = ("REP004", "REP005", "REP006")
 
@@ -193,15 +201,7 @@ class REP007(Check):
             elif files.raw(path) != expected:
                 actual = without_notice(files.text(path)) if path == store.ANALYSIS else files.text(path)
                 if actual != expected.decode():
-                    yield _first_difference(path, expected.decode(), actual)
-
-
-def _first_difference(path: str, expected: str, actual: str) -> str:
-    pairs = zip_longest(expected.split("\n"), actual.split("\n"), fillvalue="(no line)")
-    number, (wanted, found) = next((at, pair) for at, pair in enumerate(pairs, start=1) if pair[0] != pair[1])
-    start = max(0, next((at for at, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b), 0) - 20)
-    shown = [text[start : start + 80] for text in (found, wanted)]
-    return f"{path}, line {number}: `{shown[0]}` where the evidence gives `{shown[1]}`"
+                    yield first_difference(path, expected.decode(), actual)
 
 
 def _differences(expected: JsonValue, actual: JsonValue, at: str) -> Iterator[str]:
@@ -221,6 +221,7 @@ class ROOF001(Check):
     """No op may beat its ceiling without a flag: above 105 % the formula, the dtype or the ceiling is wrong."""
 
     file = store.REPORT
+    about = (RUN,)
     requires = ("RUN003",)
 
     @staticmethod

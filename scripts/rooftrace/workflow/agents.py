@@ -9,27 +9,33 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rooftrace import __version__, platforms
-from rooftrace.contracts import store
+from rooftrace.contracts import kinds, store
 from rooftrace.contracts.evidence import AnalyzerEvidence, ManifestFile, RunFile
 from rooftrace.errors import CheckFailed, RooftraceError
 from rooftrace.report.asked import asked_findings
 from rooftrace.report.assemble import open_grounds
+from rooftrace.report.compare_run import basis_of
 from rooftrace.report.grounding.judge import examine
-from rooftrace.trace import load
 from rooftrace.validators import check_run
 from rooftrace.validators.checks import load_checks
 from rooftrace.workflow import state as states
-from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
+from rooftrace.workflow.compare_files import write_deliverables as write_comparison
+from rooftrace.workflow.folder import new_folder, refuse_foreign_folder, written_into
+from rooftrace.workflow.locks import locked_folder
 from rooftrace.workflow.passed import note_passed
 from rooftrace.workflow.prepare import prepare_workload
+from rooftrace.workflow.reading import read_traces
+from rooftrace.workflow.redact import private_paths
 from rooftrace.workflow.run import write_evidence, write_report
 from rooftrace.workflow.slottext import to_json
 from rooftrace.workflow.state import State, Task
+from rooftrace.workflow.timing import stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from rooftrace.contracts.redaction import Redactor
     from rooftrace.report.grounding.grounds import Grounds
     from rooftrace.report.grounding.judge import Flaw
     from rooftrace.workflow.options import AnalyzeOptions
@@ -45,30 +51,37 @@ def prepare(trace: Path, run: Path, options: AnalyzeOptions, given: Mapping[str,
     `given` are the options as they were given, for whoever resumes. Prose that an earlier `prepare` of the same
     evidence has led to is kept.
     """
-    refuse_foreign_folder(run)
+    refuse_foreign_folder(run, force=options.force)
     if options.platform is not None:
         platforms.load_platform(options.platform)  # an unknown one is told before a long file is read
-    columns, facts = load(trace, options.progress)
+    [(columns, facts)], redactor = read_traces([trace], [options])
     prepared = prepare_workload(columns, options)
-    earlier = _accepted_prose(run)
-    with new_folder(run) as folder:
-        write_evidence(folder, prepared, facts)
+    earlier = accepted_prose(run)
+    with new_folder(run, force=options.force) as folder:
+        with stage("evidence"):
+            write_evidence(folder, prepared, facts)
+        with stage("briefs"):
+            tasks = _write_tasks(folder, redactor)
+        told = {"": str(trace.resolve()), **dict(sorted(given.items()))}
+        if options.redact:
+            told = private_paths(told, redactor)
         state = State(
             tool_version=__version__,
             source_sha256=facts.sha256,
-            trace_path=str(trace.resolve()),
-            options=dict(sorted(given.items())),
-            tasks=_write_tasks(folder),
+            trace_path=told.pop(""),
+            options=told,
+            tasks=tasks,
         )
-        state = _keep_prose(folder, state, earlier)
+        state = keep_prose(folder, state, earlier)
         states.write(folder, state)
         write_report(folder)
+        _checked(folder)
     return state
 
 
-def _write_tasks(run: Path) -> tuple[Task, ...]:
-    """Write the briefs and list them in the manifest; one task each, the model's last."""
-    briefs = compose_briefs(run)
+def _write_tasks(run: Path, redactor: Redactor) -> tuple[Task, ...]:
+    """Write the briefs, redacted, and list them in the manifest; one task each, the model's last."""
+    briefs = {name: redactor.text(text) for name, text in compose_briefs(run).items()}
     files = {_brief_path(name): text.encode() for name, text in briefs.items()}
     (run / states.TASKS).mkdir(exist_ok=True)
     for path, data in files.items():
@@ -110,7 +123,7 @@ def _brief_path(analyzer: str) -> str:
     return f"{states.TASKS}/{analyzer}.md"
 
 
-def _accepted_prose(run: Path) -> dict[str, tuple[Task, bytes]]:
+def accepted_prose(run: Path) -> dict[str, tuple[Task, bytes]]:
     """Prose that a run holds already, with its task, by analyzer."""
     try:
         tasks = states.read(run).tasks
@@ -120,10 +133,10 @@ def _accepted_prose(run: Path) -> dict[str, tuple[Task, bytes]]:
         return {}
 
 
-def _keep_prose(run: Path, state: State, earlier: Mapping[str, tuple[Task, bytes]]) -> State:
+def keep_prose(run: Path, state: State, earlier: Mapping[str, tuple[Task, bytes]]) -> State:
     """Put prose back that is sound about the evidence as it is now."""
     known = [task for task in state.tasks if task.analyzer in earlier]
-    grounds = open_grounds(run) if known else None
+    grounds = basis_of(run) if known else None
     for task in known:
         before, data = earlier[task.analyzer]
         if grounds is not None and not examine(task.prose, data, grounds).flaws:
@@ -135,7 +148,7 @@ def _keep_prose(run: Path, state: State, earlier: Mapping[str, tuple[Task, bytes
 def submit(run: Path, analyzer: str, text: str, writer: str | None = None) -> tuple[Task, list[str]]:
     """Check prose and store it where it is sound. Returns the task after it, and the problems in lines."""
     path = states.read(run).task(analyzer).prose
-    grounds = open_grounds(run)  # a damaged run is no fault of the writer's
+    grounds = basis_of(run)  # a damaged run is no fault of the writer's
     try:
         data = to_json(analyzer, text)
     except CheckFailed as error:
@@ -145,10 +158,11 @@ def submit(run: Path, analyzer: str, text: str, writer: str | None = None) -> tu
         return _refused(run, analyzer, _told(handed.flaws, _written_ids(data)))
     evidence = store.sha256(store.read_bytes(run / store.evidence_path(analyzer)))
     kept = store.to_json(handed.prose.model_copy(update={"evidence_sha256": evidence}))
-    with states.locked(run, "report"):
+    with written_into(run), locked_folder(run), states.locked(run, "report"):
         store.write_bytes(run / path, kept)
         task = states.update(run, lambda state: _of(states.accept(state, analyzer, writer), analyzer))
-        write_report(run)  # so that the run is whole at any time, and passes its checks
+        _write_deliverables(run)  # so that the run is whole at any time, and passes its checks
+        _checked(run)
     return task, []
 
 
@@ -194,18 +208,39 @@ def _of(state: State, analyzer: str) -> tuple[State, Task]:
 
 def report(run: Path) -> list[str]:
     """Write the report with whatever prose is valid and check the run; returns the problems in lines."""
-    if not (run / store.STATE).is_file():
-        return _report_and_check(run)
-    with states.locked(run, "report"):
-        problems = _report_and_check(run)
-        digest = store.sha256(store.read_bytes(run / store.ANALYSIS))
-        states.update(run, lambda state: (states.reported(state, digest, is_checked=not problems), None))
+    states.refuse_links(run)
+    with locked_folder(run), written_into(run):
+        if not (run / store.STATE).is_file():
+            return _report_and_check(run)
+        with states.locked(run, "report"):
+            return _report_of_state(run)
+
+
+def _report_of_state(run: Path) -> list[str]:
+    """As `_report_and_check`, and the state tells which report that was."""
+    problems = _report_and_check(run)
+    digest = store.sha256(store.read_bytes(run / kinds.page_of(run)))
+    states.update(run, lambda state: (states.reported(state, digest, is_checked=not problems), None))
     return problems
 
 
+def _write_deliverables(run: Path) -> None:
+    """The report of a run, or that of a comparison."""
+    if kinds.is_comparison(run):
+        write_comparison(run)
+    else:
+        write_report(run)
+
+
 def _report_and_check(run: Path) -> list[str]:
-    write_report(run)
-    result = check_run(run)
+    _write_deliverables(run)
+    return _checked(run)
+
+
+def _checked(run: Path) -> list[str]:
+    """Problems of what was just written, in lines. All is loaded here, so `check` need not look again."""
+    with stage("check"):
+        result = check_run(run)
     if not result.problems:
         note_passed(run, result.checks)
     return [str(problem) for problem in result.problems]

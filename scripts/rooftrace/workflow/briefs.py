@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+import orjson
+
 from rooftrace.contracts.fencing import fence, one_line
-from rooftrace.pack import ROOT, TEMPLATES
+from rooftrace.pack import KNOWLEDGE, ROOT, TEMPLATES
 from rooftrace.patterns import load_patterns
 from rooftrace.report.environment import template_environment
 from rooftrace.report.evidence_ids import MEMBERS_CITED
@@ -21,16 +24,21 @@ if TYPE_CHECKING:
     from rooftrace.report.grounding.grounds import Grounds
 
 MODEL = "model"
-# A brief is read whole by a model with little room; 8 KB is usual.
+# A brief is read whole by a model with little room; 10 KB are usual.
 MAX_BYTES = 24_576
-TYPICAL_BYTES = 8_192
+TYPICAL_BYTES = 10_240
 _VALUE = 140
 _KERNEL = 70
 _MEMBERS = (4, 2, 1, 0)  # heaviest members shown, less where a brief would grow too large
+_MIN_COMMON = 8  # fewer lines are better read where they belong
 _ROLES = ROOT / "skills" / "analyzers"
-_SAID_BY_RULES = re.compile(r" ?Cite every quantity by its id[^:]*: the report puts value and unit there\.")
+_SAID_BY_RULES = re.compile(
+    r" ?Cite every quantity by its id[^:]*: the report puts value and unit there\."
+    r"| Causes inside a kernel[^:]*: name the tool that could show them, or leave them out\."
+)
 _CITATION = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_EXAMPLE_OF = {"idle": "system", "multi_kernel": "system", "fusion": "fusion", MODEL: "model"}
+_BOUND_BY_MEMORY = ("elementwise", "reduction", "normalization", "triton", "generic")
+_EXAMPLE_OF = {"convolution": "gemm", "moe": "gemm", **dict.fromkeys(_BOUND_BY_MEMORY, "memory")}  # others: their own
 # Said of the whole run in every brief, where the run has it.
 _CONTEXT = (
     "platform.gpu_name",
@@ -44,9 +52,12 @@ _CONTEXT = (
     "steps.mean_ms",
     "health.verdict",
 )
+# Beside it, by analyzer; what bounds the run tells whether the time of kernels matters at all.
+_OF_KERNELS = ("replay.bound_by", "replay.compute_free_")
 _MORE_CONTEXT = {
     "idle": ("ledger.idle_", "replay."),
     "multi_kernel": ("ledger.total_comm_", "ledger.total_copy_", "replay."),
+    MODEL: (),
 }
 # Of a finding: shown in its first line, or of no use to a writer.
 _LEFT_OUT = frozenset(
@@ -65,21 +76,30 @@ _LEFT_OUT = frozenset(
 )
 _OF_A_MEMBER = ("op", "shapes", "module", "kernel", "time_ms", "instances_count", "bound", "efficiency_pct")
 _LEGEND = (
-    "One block a finding. Ids: `{{%s.F1.NAME}}`, of a member `{{%s.F1.m1.NAME}}`, of the score "
-    "`{{%s.F1.score_mid_pct}}`: per cent of the span that a fix would save. What is zero, empty or no is left out."
+    "One block a finding. Ids: `{{%s.F1.NAME}}`, of the score `{{%s.F1.score_mid_pct}}`: what the replayed span loses "
+    "with 75, 87.5 and 100 %% of the fix made (low, mid, high), in per cent%s. What is zero, empty or no is left out."
 )
+_LEGEND_MEMBERS = (
+    "; of its heaviest ops, m1 first, `{{%s.F1.m1.NAME}}`, told whole although another finding may hold part of them"
+)
+_LEGEND_NAMES = "What the names mean:"
 
 
 def compose_brief(analyzer: str, findings: list[Finding], grounds: Grounds, patterns: Mapping[str, list[str]]) -> str:
     """The brief of one analyzer. `patterns` are the ids of those that hold, by finding id, best first."""
+    own = {finding.id: _own_values(finding, grounds) for finding in findings}
+    common = _common(list(own.values()))
+    context = _context(analyzer, grounds)
     text = ""
     for members in _MEMBERS:
-        blocks = [_finding_block(finding, grounds, members) for finding in findings]
+        blocks = [_finding_block(finding, own[finding.id], common, members) for finding in findings]
+        legend = _LEGEND % (analyzer, analyzer, _LEGEND_MEMBERS % analyzer if "\nm1: " in "".join(blocks) else "")
+        shown = [name for values in own.values() for name in values if _is_shown(name, values[name])]
         text = _rendered(
             analyzer,
             ids=[finding.id for finding in findings],
-            legend=_LEGEND % ((analyzer,) * 3),
-            evidence="\n\n".join([_context_block(analyzer, grounds), *blocks]),
+            legend="\n".join([legend, "", _LEGEND_NAMES, *_run_phrases(context), *_phrases(analyzer, shown)]),
+            evidence="\n\n".join([_context_block(context), *_common_block(common), *blocks]),
             words=_words(analyzer, findings, patterns),
         )
         if len(text.encode()) <= (TYPICAL_BYTES if members > 1 else MAX_BYTES):
@@ -89,12 +109,14 @@ def compose_brief(analyzer: str, findings: list[Finding], grounds: Grounds, patt
 
 def compose_model_brief(evidence: Iterable[str], grounds: Grounds) -> str:
     """The brief for naming the model; `evidence` are lines about it, as the trace tells."""
+    context = _context(MODEL, grounds)
+    legend = "Cite a value by its id, such as `{{model.layers_count}}`."
     return _cut(
         _rendered(
             MODEL,
             ids=[],
-            legend="Cite a value by its id, such as `{{model.layers_count}}`.",
-            evidence="\n\n".join([_context_block(MODEL, grounds), fence("\n".join(evidence), limit=6_000)]),
+            legend="\n".join([legend, "", *_run_phrases(context)]),
+            evidence="\n\n".join([_context_block(context), fence("\n".join(evidence), limit=6_000)]),
             words="",
         )
     )
@@ -112,34 +134,39 @@ def _cut(text: str) -> str:
 
 def _rendered(analyzer: str, *, ids: list[str], legend: str, evidence: str, words: str) -> str:
     environment = template_environment(lambda value: value, autoescape=False)
-    kind = _EXAMPLE_OF.get(analyzer, "compute")
     return (
         environment.get_template("briefs/brief.md.j2").render(
             analyzer=analyzer,
             ids=ids,
-            role=_role(analyzer),
-            rules=_part("rules.md"),
+            role=role_of(analyzer),
+            rules=brief_part("rules.md"),
             legend=legend,
             evidence=evidence,
             words=words,
-            slots=_slots(analyzer),
-            example=_part(f"example_{kind}.txt"),
+            slots=slots_text(analyzer),
+            example=example_of(analyzer),
         )
         + "\n"
     )
 
 
-def _part(name: str) -> str:
+def example_of(analyzer: str) -> str:
+    """Prose as it is handed in, about another run."""
+    return brief_part(f"example_{_EXAMPLE_OF.get(analyzer, analyzer)}.txt")
+
+
+def brief_part(name: str) -> str:
+    """Fixed words of the briefs, by file name."""
     return (TEMPLATES / "briefs" / name).read_text(encoding="utf-8").strip()
 
 
-def _role(analyzer: str) -> str:
+def role_of(analyzer: str) -> str:
     """The analyzer's prompt without its title."""
     text = (_ROLES / f"{analyzer}.md").read_text(encoding="utf-8").strip()
     return text.partition("\n")[2].strip()
 
 
-def _slots(analyzer: str) -> str:
+def slots_text(analyzer: str) -> str:
     """The slots as lines: name, length, what goes there; from the contract."""
     from rooftrace.contracts.prose import FindingProse, ModelProse, ProseFile
 
@@ -164,28 +191,83 @@ def _length(schema: dict[str, object]) -> str:
     return "one of " + ", ".join(str(word) for word in schema.get("enum", ()))  # type: ignore[attr-defined]
 
 
-def _context_block(analyzer: str, grounds: Grounds) -> str:
-    starts = _MORE_CONTEXT.get(analyzer, ())
-    names = [name for name in grounds.values if name in _CONTEXT or name.startswith(starts or ("\0",))]
-    return fence("\n".join(["the run", *_lines((name, grounds.values[name]) for name in names)]), limit=2_000)
+def _context(analyzer: str, grounds: Grounds) -> dict[str, EvidenceValue]:
+    """What is told of the whole run, by id."""
+    more = _MORE_CONTEXT.get(analyzer, _OF_KERNELS)
+    return {name: value for name, value in grounds.values.items() if name in _CONTEXT or name.startswith(more)}
 
 
-def _finding_block(finding: Finding, grounds: Grounds, members: int) -> str:
+def _context_block(context: Mapping[str, EvidenceValue]) -> str:
+    return fence("\n".join(["the run", *_lines(context.items())]), limit=2_000)
+
+
+def _own_values(finding: Finding, grounds: Grounds) -> dict[str, EvidenceValue]:
+    """What the evidence holds of a finding and of its members, by the part of the id after the finding's."""
+    prefix = f"{finding.id}."
+    own = {name.removeprefix(prefix): value for name, value in grounds.values.items() if name.startswith(prefix)}
+    if own.get("op_names") == own.get("top_op"):
+        own.pop("op_names", None)
+    return own
+
+
+def _is_shown(name: str, value: EvidenceValue) -> bool:
+    """Whether a finding's own value is told; one that is zero, empty or no says nothing."""
+    return "." not in name and name not in _LEFT_OUT and value not in (0, "", False)
+
+
+def _common(findings: list[dict[str, EvidenceValue]]) -> dict[str, EvidenceValue]:
+    """What all findings say alike, where there are several: it is told once."""
+    if len(findings) < 2:
+        return {}
+    found = {
+        name: value
+        for name, value in findings[0].items()
+        if _is_shown(name, value) and all(name in other and other[name] == value for other in findings)
+    }
+    return found if len(found) >= _MIN_COMMON else {}
+
+
+def _common_block(common: Mapping[str, EvidenceValue]) -> list[str]:
+    return (
+        [fence("\n".join(["every finding below (an id of any of them will do)", *_lines(common.items())]), limit=6_000)]
+        if common
+        else []
+    )
+
+
+def _phrases(analyzer: str, names: Iterable[str]) -> list[str]:
+    """What each field is, in the order of the evidence: a phrase may point back to the one before."""
+    known = orjson.loads((KNOWLEDGE / "evidence_names.json").read_bytes())
+    meaning: dict[str, str] = known["names"] | known.get(analyzer, {})
+    return [f"- {name}: {meaning[name]}" for name in dict.fromkeys(names) if name in meaning]
+
+
+def _run_phrases(context: Mapping[str, EvidenceValue]) -> list[str]:
+    """The same of what is told of the run: a line of the file for the names that its pattern stands for."""
+    shown = [name for name, value in context.items() if value not in (0, "", False)]
+    lines = []
+    for line in brief_part("run_fields.txt").splitlines():
+        pattern, _, phrase = line.partition(": ")
+        names = [name for name in shown if fnmatchcase(name, pattern)]
+        if names:
+            lines.append(f"- {names[0] if len(names) == 1 else pattern}: {phrase}")
+    return lines
+
+
+def _finding_block(
+    finding: Finding, own: Mapping[str, EvidenceValue], common: Mapping[str, EvidenceValue], members: int
+) -> str:
     score = " / ".join(f"{value:g}" for value in (finding.score.low, finding.score.mid, finding.score.high))
     lines = [
         f"{finding.id}: {one_line(finding.title, 160)}",
         f"{finding.tier} tier, {finding.kind}; score (low / mid / high) {score}; "
         f"GPU time over its floor, share of the span {finding.gpu_time_score:g}",
     ]
-    prefix = f"{finding.id}."
-    own = {name.removeprefix(prefix): value for name, value in grounds.values.items() if name.startswith(prefix)}
-    if own.get("op_names") == own.get("top_op"):
-        own.pop("op_names", None)
-    lines += _lines((name, value) for name, value in own.items() if "." not in name and name not in _LEFT_OUT)
+    lines += _lines((name, value) for name, value in own.items() if _is_shown(name, value) and name not in common)
     for number in range(1, min(members, MEMBERS_CITED) + 1):
         shown = {name: own[f"m{number}.{name}"] for name in _OF_A_MEMBER if f"m{number}.{name}" in own}
         if shown:
-            texts = {name: _text(name, value) for name, value in shown.items()} | _short_kernel(shown)
+            texts = {name: value_text(name, value) for name, value in shown.items()} | _short_kernel(shown)
             lines.append(f"m{number}: " + ", ".join(f"{name} {text}" for name, text in texts.items()))
     return fence("\n".join(lines), limit=6_000)
 
@@ -197,10 +279,11 @@ def _short_kernel(member: Mapping[str, EvidenceValue]) -> dict[str, str]:
 
 def _lines(pairs: Iterable[tuple[str, EvidenceValue]]) -> list[str]:
     """Name and text of each value that says something."""
-    return [f"{name} = {_text(name, value)}" for name, value in pairs if value not in (0, "", False)]
+    return [f"{name} = {value_text(name, value)}" for name, value in pairs if value not in (0, "", False)]
 
 
-def _text(name: str, value: EvidenceValue) -> str:
+def value_text(name: str, value: EvidenceValue) -> str:
+    """A value with its unit, in one line."""
     return one_line(format_value(name, value), _VALUE)
 
 

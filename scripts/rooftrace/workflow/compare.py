@@ -1,4 +1,4 @@
-"""Two traces in, a folder with `compare.json` and `compare.md` out."""
+"""Two traces in, a folder with `compare.json`, `compare.md` and evidence out; on request with a writer's task."""
 
 from __future__ import annotations
 
@@ -8,29 +8,26 @@ from typing import TYPE_CHECKING
 from rooftrace import __version__, compare, platforms
 from rooftrace.compare import gate, records
 from rooftrace.compare.table import names_left_out
-from rooftrace.contracts import store
-from rooftrace.contracts.compare import ComparedSide, CompareFile
+from rooftrace.contracts.compare import ComparedSide, CompareEvidence
 from rooftrace.contracts.report import LedgerBlock
-from rooftrace.errors import RooftraceError, UsageError
-from rooftrace.trace import load
+from rooftrace.workflow import compare_files, compare_tasks, health
 from rooftrace.workflow import facts as trace_facts
-from rooftrace.workflow import health
-from rooftrace.workflow.compare_page import render_compare
+from rooftrace.workflow.agents import accepted_prose
 from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
 from rooftrace.workflow.options import AnalyzeOptions
 from rooftrace.workflow.prepare import prepare_workload
+from rooftrace.workflow.reading import read_traces
+from rooftrace.workflow.redact import private_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from rooftrace.compare import Comparison, Side
     from rooftrace.compare.table import Measured
     from rooftrace.trace import FileFacts
     from rooftrace.workflow.prepare import Prepared
-
-COMPARE = "compare.json"
-PAGE = "compare.md"
+    from rooftrace.workflow.redact import Read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +47,10 @@ class CompareOptions:
     target_platform: str | None = None
     steps: str | None = None
     limit: Limit | None = None
+    redact: bool = False
+    force: bool = False
+    max_bytes: int | None = None
+    given: Mapping[str, str] | None = None  # with a task for a writer: the options as given, for whoever resumes
     progress: dict[str, Callable[[int], None]] = field(default_factory=dict)  # by "base" and "target"
 
 
@@ -64,36 +65,46 @@ class _Read:
         return compare.Side(**{name: getattr(workload, name) for name in compare.Side.__slots__})
 
 
-def compare_traces(base: Path, target: Path, run: Path, options: CompareOptions) -> CompareFile:
+def compare_traces(base: Path, target: Path, run: Path, options: CompareOptions) -> CompareEvidence:
     """Compare two traces and write the run's folder, which appears whole or not at all."""
-    _refuse_foreign_folder(run)
+    refuse_foreign_folder(run, force=options.force)
     for slug in (options.base_platform, options.target_platform):
         if slug is not None:
             platforms.load_platform(slug)  # an unknown one is told before long files are read
+    asked = [
+        AnalyzeOptions(progress=options.progress.get(side), redact=options.redact, max_bytes=options.max_bytes)
+        for side in ("base", "target")
+    ]
+    (of_base, of_target), redactor = read_traces([base, target], asked)
     reads = (
-        _read(base, options.base_platform, options.steps, options.progress.get("base")),
-        _read(target, options.target_platform, options.steps, options.progress.get("target")),
+        _prepared(of_base, options.base_platform, options.steps),
+        _prepared(of_target, options.target_platform, options.steps),
     )
     comparison = compare.compare_sides(reads[0].side, reads[1].side)
     result = _record(comparison, reads, options)
-    with new_folder(run) as folder:
-        store.write_bytes(folder / store.COMPARE, store.to_json(result))
-        store.write_bytes(folder / PAGE, render_compare(result).encode())
+    earlier = accepted_prose(run)
+    paths = {"base": str(base.resolve()), "target": str(target.resolve()), **(options.given or {})}
+    with new_folder(run, force=options.force) as folder:
+        compare_files.write_evidence(folder, result)
+        if options.given is not None:
+            told = private_paths(paths, redactor) if options.redact else paths
+            compare_tasks.write_task(folder, result, told, earlier, redactor)
+        compare_files.write_deliverables(folder)
     return result
 
 
-def _read(path: Path, platform: str | None, steps: str | None, progress: Callable[[int], None] | None) -> _Read:
-    columns, facts = load(path, progress)
+def _prepared(read: Read, platform: str | None, steps: str | None) -> _Read:
+    columns, facts = read
     return _Read(prepared=prepare_workload(columns, AnalyzeOptions(platform=platform, steps=steps)), facts=facts)
 
 
-def _record(comparison: Comparison, reads: tuple[_Read, _Read], options: CompareOptions) -> CompareFile:
+def _record(comparison: Comparison, reads: tuple[_Read, _Read], options: CompareOptions) -> CompareEvidence:
     limit = options.limit
     base, target = (
         _side(reads[0], comparison.base, comparison.base_ns),
         _side(reads[1], comparison.target, comparison.target_ns),
     )
-    return CompareFile(
+    return CompareEvidence(
         tool_version=__version__,
         source_sha256=reads[1].facts.sha256,
         base=base,
@@ -120,17 +131,3 @@ def _side(read: _Read, measured: Measured, compared_ns: int) -> ComparedSide:
         steady_steps=[steps.names[at] for at in measured.window.kept],
         left_out=names_left_out(measured),
     )
-
-
-def _refuse_foreign_folder(run: Path) -> None:
-    """As for a run of `analyze`, but a comparison may take the place of another one."""
-    if run.is_dir() and {entry.name for entry in run.iterdir()} == {store.COMPARE, PAGE}:
-        try:
-            store.read_artifact(run / store.COMPARE, CompareFile)
-        except RooftraceError:
-            raise UsageError(
-                f"`{run}` exists and is not a run of rooftrace; nothing was written",
-                hint="Give an empty or new folder with -o",
-            ) from None
-        return
-    refuse_foreign_folder(run)

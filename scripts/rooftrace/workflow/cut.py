@@ -21,6 +21,8 @@ import numpy as np
 
 from rooftrace import calltree
 from rooftrace.calltree.steps import is_step_name
+from rooftrace.contracts import identities
+from rooftrace.contracts.store import permitted
 from rooftrace.errors import UsageError
 from rooftrace.trace import GPU_KINDS, Kind, load
 from rooftrace.trace.blocks import split_head
@@ -73,25 +75,32 @@ class _Plan:
     python: bool = True
 
 
-def cut(trace: Path, out: Path, choice: Choice, progress: Callable[[int], None] | None = None) -> Written:
+def cut(
+    trace: Path,
+    out: Path,
+    choice: Choice,
+    progress: Callable[[int], None] | None = None,
+    *,
+    max_bytes: int | None = None,
+) -> Written:
     """Write the chosen part of a trace to a new file, compressed if its name ends in `.gz`."""
     if choice.steps is None and choice.window is None and choice.python:
         raise UsageError("nothing to leave out", hint="Give --steps, --window or --no-python")
     _refuse_existing(out)
-    columns, _ = load(trace, progress)
+    columns, _ = load(trace, progress, max_bytes=max_bytes)
     if columns.layout not in _OWN_LAYOUTS:
         raise UsageError(
             f"`{trace.name}` is of the format {columns.layout}, which is not cut",
             hint="Give a trace of torch.profiler; `analyze` takes --steps for any format",
         )
     plan = _plan(columns, choice)
-    head = split_head(open_source(trace).chunks(digest=False), trace.name)
+    head = split_head(open_source(trace, max_bytes).chunks(digest=False), trace.name)
     before = _keys(head.text.strip().rstrip(b", \t\r\n") + b"}")
     is_array = head.layout == "array"
     with _new_file(out) as handle:
         handle.write(b"[\n" if is_array else b"{\n" + _written(before) + b'"traceEvents": [\n')
         writer = _Writer(handle, plan)
-        tail = Walk(writer).run(open_source(trace), digest=False).tail
+        tail = Walk(writer).run(open_source(trace, max_bytes), digest=False).tail
         handle.write(b"\n]" if is_array else b"\n]" + _written(_behind(tail, before, columns.header), b",\n") + b"\n}")
         handle.write(b"\n")
     return Written(path=out, kept=writer.kept, events=writer.events)
@@ -125,8 +134,9 @@ def _plan(trace: Trace, choice: Choice) -> _Plan:
     _keep(trace, activities, plan)
     if not activities.row.size and not _overlaps_host(trace, plan):
         raise UsageError("no event lies in what was chosen", hint="Give a longer window, or other steps")
-    plan.start = _moved(plan.start, trace.base_ns)
-    plan.end = _moved(plan.end, trace.base_ns)
+    on_host = trace.base_ns - trace.host_moved_ns  # GPU events are kept by their own times and ids
+    plan.start = _moved(plan.start, on_host)
+    plan.end = _moved(plan.end, on_host)
     return plan
 
 
@@ -142,7 +152,7 @@ def _last_launch(activities: Activities, ends: np.ndarray[Any, np.dtype[np.int64
 def _in_window(trace: Trace, activities: Activities, plan: _Plan) -> Activities:
     """What runs in the window, or was launched in it."""
     calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER)
-    calls = calls[(trace.end[calls] > plan.start) & (trace.start[calls] < plan.end)]
+    calls = calls[(trace.end_of(calls) > plan.start) & (trace.start[calls] < plan.end)]
     launched = np.isin(trace.correlation[activities.row], trace.correlation[calls]) & (
         trace.correlation[activities.row] > 0
     )
@@ -208,7 +218,8 @@ def _behind(tail: bytes, before: dict[str, bytes], header: dict[str, Any]) -> di
     body = tail.strip(b" \t\r\n\x00").lstrip(b",")
     found = _keys(b"{" + body) or _keys(b"{" + body.rstrip(b"}] \t\r\n") + b"}")
     for key, value in header.items():
-        found.setdefault(key, msgspec.json.encode(value))
+        if key != identities.KEY:
+            found.setdefault(key, msgspec.json.encode(value))
     return {key: value for key, value in found.items() if key not in before}
 
 
@@ -291,7 +302,7 @@ def _new_file(out: Path) -> Iterator[IO[bytes]]:
             else:
                 yield plain
         _refuse_existing(out)
-        temporary.chmod(0o644)
+        temporary.chmod(permitted(0o644))
         temporary.replace(out)
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,6 +13,8 @@ from rooftrace.trace import Kind
 from rooftrace.workflow.prepare import device_properties
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rooftrace.analyzers import Workload
     from rooftrace.trace import FileFacts, Trace
     from rooftrace.workflow.prepare import PlatformChoice
@@ -112,6 +114,16 @@ def top_host_ops(workload: Workload) -> list[CpuOp]:
     np.add.at(total, at, tree.dur[nodes])
     order = sorted(range(codes.size), key=lambda i: (-int(self_ns[i]), names[codes[i]]))
     return [
-        CpuOp(name=names[codes[i]], count=int(count[i]), total_ns=int(total[i]), self_ns=max(0, int(self_ns[i])))
+        CpuOp(
+            name=names[codes[i]],
+            count=int(count[i]),
+            total_ns=int(total[i]),
+            self_ns=max(0, int(self_ns[i])),
+            **_of_calls(tree.dur[nodes[at == i]]),
+        )
         for i in order[:_TOP_HOST_OPS]
     ]
+
+
+def _of_calls(durations: NDArray[np.int64]) -> dict[str, int]:
+    return {"median_ns": round(float(np.median(durations))), "max_ns": int(durations.max())}

@@ -14,6 +14,7 @@ from rooftrace.contracts.report import Remaining
 from rooftrace.replay.facts import LEAST_EXPLAINED_PCT, describe_replay
 from rooftrace.replay.run import Replay
 from rooftrace.trace import Kind
+from rooftrace.workflow.timing import stage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,9 +42,11 @@ def find_and_score(workload: Workload) -> Results:
     scored = [draft.finding for _, draft in listed]
     fields: dict[str, Any] | None = None
     if workload.activities.row.size:
-        replay = Replay(workload.tree, workload.activities, workload.schedule)
-        facts = describe_replay(replay)
-        scores = score([draft for _, draft in listed], replay, inflated=is_inflated(workload))
+        with stage("replay"):
+            replay = Replay(workload.tree, workload.activities, workload.schedule)
+            facts = describe_replay(replay)
+        with stage("scores"):
+            scores = score([draft for _, draft in listed], replay, inflated=is_inflated(workload))
         believed = facts.explained_pct >= LEAST_EXPLAINED_PCT
         scored = scores.findings if believed else scored
         left = [Remaining(after=count, span_ns=span) for count, span in enumerate(scores.together, start=1)]
@@ -56,7 +59,8 @@ def find_and_score(workload: Workload) -> Results:
 
 def run_analyzers(workload: Workload) -> tuple[dict[str, dict[str, EvidenceValue]], dict[str, list[Draft]]]:
     """Summaries and unscored findings of every analyzer that has something to look at."""
-    fused = fusion.analyze(workload)
+    with stage("fusion"):
+        fused = fusion.analyze(workload)
     results: dict[str, tuple[dict[str, EvidenceValue], list[Draft]]] = {
         **compute.analyze(workload, _claimed(workload, fused[1])),
         "fusion": fused,

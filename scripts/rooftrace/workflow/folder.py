@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooftrace.contracts import store
+import orjson
+
+from rooftrace.contracts import kinds, store
 from rooftrace.contracts.evidence import ManifestFile
 from rooftrace.errors import RooftraceError, UsageError
+from rooftrace.workflow import state as states
+from rooftrace.workflow.locks import locked_file, locked_folder, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rooftrace.contracts.evidence import RunFile
+
 # What a run may hold beside the files its manifest lists.
-_OWN_ENTRIES = frozenset(("state.json", "evidence", "findings", "plots", "prose", "tasks"))
+_OWN_ENTRIES = frozenset((states.STATE, *states.FOLDERS))
 # What a place, not a program, is to blame for.
 _OF_THE_PLACE = frozenset(
     (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENAMETOOLONG)
 )
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+# Where another process makes the same run at the same time: it is replaced in turn.
+_IN_THE_WAY = frozenset((errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT))
+_MOST_TRIES = 100
+_SHORT_DIGEST = 8
+_LONGEST_PREFIX = 200  # of a file's name, which may have 255 bytes
 
 
-def refuse_foreign_folder(run: Path) -> None:
-    """`UsageError` if the folder cannot be written, or is there and no run: nothing of a user's is ever replaced."""
+def refuse_foreign_folder(run: Path, *, force: bool = False) -> None:
+    """`UsageError` if the folder cannot be written, or is there and no run: nothing of a user's is ever replaced.
+
+    With `force`, a run may go into a folder that holds other things; those stay.
+    """
     try:
         if run.exists() and not run.is_dir():
             raise UsageError(f"`{run}` exists and is not a folder", hint="Give another folder with -o")
         _refuse_unwritable(run)
-        if not run.exists():
+        if force or not run.exists():
             return
         is_foreign = any(run.iterdir()) and not _is_run(run)
     except OSError as error:
@@ -39,17 +55,51 @@ def refuse_foreign_folder(run: Path) -> None:
     if is_foreign:
         raise UsageError(
             f"`{run}` exists and is not a run of rooftrace; nothing was written",
-            hint="Give an empty or new folder with -o",
+            hint="Give an empty or new folder with -o, or --force to write the run into it beside what it holds",
         )
+
+
+def place_of(run: Path, *traces: Path) -> Path:
+    """The folder itself, or, where it is the run of other files than these, one named after their content as well."""
+    try:
+        made_from = _sources_of(run)
+        if not made_from or not all(trace.is_file() for trace in traces):
+            return run
+        digests = [_digest(trace) for trace in traces]
+    except OSError:
+        return run  # whoever reads the files or writes the folder tells what is wrong with them
+    if made_from == set(digests):
+        return run
+    return run.with_name("-".join([run.name, *(digest[:_SHORT_DIGEST] for digest in dict.fromkeys(digests))]))
+
+
+def _sources_of(run: Path) -> set[str]:
+    """Digests of the files that a run or a comparison was made from; none where it is neither."""
+    try:
+        content = orjson.loads((run / store.MANIFEST).read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return set()
+    names = ("source_sha256", "base_sha256")
+    return {str(content[name]) for name in names if name in content} if isinstance(content, dict) else set()
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _is_run(folder: Path) -> bool:
     """Whether the folder holds a manifest of ours; anything else in it is a user's and must not be replaced."""
+    kind = "comparison_manifest" if kinds.is_comparison(folder) else "manifest"
     try:
-        manifest = store.read_artifact(folder / store.MANIFEST, ManifestFile)
+        manifest = store.read_artifact(folder / store.MANIFEST, store.model_of(kind) or ManifestFile)
     except RooftraceError:
         return False
-    ours = {store.MANIFEST, *_OWN_ENTRIES, *(entry.path.partition("/")[0] for entry in manifest.files)}
+    files: list[RunFile] = getattr(manifest, "files", [])
+    ours = {store.MANIFEST, *_OWN_ENTRIES, *(entry.path.partition("/")[0] for entry in files)}
     return all(entry.name in ours for entry in folder.iterdir())
 
 
@@ -64,24 +114,43 @@ def _refuse_unwritable(run: Path) -> None:
 
 
 def _cannot_write(run: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot write `{run}`: {error.strerror}", hint="Give a folder you may write to with -o")
+    hint = "Give a folder you may write to with -o"
+    if error.errno in _NO_ROOM:
+        hint = "Free some room, or give a folder on another disk with -o"
+    return UsageError(f"cannot write `{run}`: {error.strerror}", hint=hint)
 
 
 @contextmanager
-def new_folder(run: Path) -> Iterator[Path]:
-    """A temporary folder whose content becomes the run's when all is written, and which vanishes otherwise."""
+def written_into(run: Path) -> Iterator[None]:
+    """Tell as an error of the place what keeps a run that is there from being written to."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_THE_PLACE:
+            raise
+        hint = "Free some room, then run the command again" if error.errno in _NO_ROOM else "Check its permissions"
+        raise UsageError(f"cannot write `{run}`: {error.strerror}", hint=hint) from None
+
+
+@contextmanager
+def new_folder(run: Path, *, force: bool = False) -> Iterator[Path]:
+    """A temporary folder whose content becomes the run's when all is written, and which vanishes otherwise.
+
+    With `force`, what the folder holds beside a run's own files stays there.
+    """
     target = run.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary_folder(target)
+        temporary = _temporary_folder(target, inside=force)
     except OSError as error:
         raise _cannot_write(run, error) from None
     try:
         yield temporary
         if temporary.parent == target:
-            _refill(target, temporary)
+            with locked_folder(target), _unchanged_state(target), uninterrupted():
+                _refill(target, temporary, others_stay=force)
         else:
-            temporary.chmod(0o755)
+            temporary.chmod(store.permitted(0o755))
             _replace(target, temporary)
     except OSError as error:
         if error.errno not in _OF_THE_PLACE:
@@ -91,37 +160,72 @@ def new_folder(run: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _temporary_folder(target: Path) -> Path:
-    """A new folder beside the target; inside it where the target itself cannot be replaced."""
+def _temporary_folder(target: Path, *, inside: bool) -> Path:
+    """A new folder beside the target; inside it where the target itself cannot or must not be replaced."""
     here = Path.cwd()
     is_fixed = target.is_dir() and (
-        target == here or target in here.parents or target.is_mount() or not os.access(target.parent, os.W_OK)
+        inside or target == here or target in here.parents or target.is_mount() or not os.access(target.parent, os.W_OK)
     )
-    return Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target if is_fixed else target.parent))
+    name = target.name[:_LONGEST_PREFIX]
+    return Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target if is_fixed else target.parent))
 
 
 def _replace(run: Path, new: Path) -> None:
-    """Put the new folder in the run's place."""
-    if run.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{run.name}.old.", dir=run.parent))
+    """Put the new folder in the run's place; of several processes that do so, the last one's stays."""
+    for _ in range(_MOST_TRIES):
+        if _is_replaced(run, new):
+            return
+    raise UsageError(f"`{run}` is being changed by another process", hint="Wait for it, then try again")
+
+
+def _is_replaced(run: Path, new: Path) -> bool:
+    """Whether the new folder has come into its place; if not, another process has just made or taken away the run."""
+    try:
+        if run.exists():
+            with locked_folder(run), _unchanged_state(run), uninterrupted():
+                _exchange(run, new)
+        else:
+            new.rename(run)
+    except OSError as error:
+        if error.errno in _IN_THE_WAY and new.exists():
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def _unchanged_state(run: Path) -> Iterator[None]:
+    """Keep the state of a prepared run from being changed while it is replaced."""
+    if not (run / states.STATE).is_file() or not (run / states.TASKS).is_dir() or (run / states.TASKS).is_symlink():
+        yield
+        return
+    with locked_file(run / states.TASKS / states.STATE_LOCK, run):
+        yield
+
+
+def _exchange(run: Path, new: Path) -> None:
+    old = Path(tempfile.mkdtemp(prefix=f".{run.name[:_LONGEST_PREFIX]}.old.", dir=run.parent))
+    try:
         run.rename(old / "run")
         try:
             new.rename(run)
         except OSError:
-            (old / "run").rename(run)  # the old run is better than none
+            with suppress(OSError):  # another process may have been faster, and its run is as good
+                (old / "run").rename(run)  # the old run is better than none
             raise
-        finally:
-            shutil.rmtree(old, ignore_errors=True)
-    else:
-        new.rename(run)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
 
 
-def _refill(run: Path, new: Path) -> None:
+def _refill(run: Path, new: Path, *, others_stay: bool) -> None:
     """Put the new files in the place of the run's; the manifest, which makes it a run, leaves and comes last."""
     names = sorted(entry.name for entry in new.iterdir())
     old = new / ".old"
     old.mkdir()
     present = sorted(entry for entry in run.iterdir() if entry != new)
+    if others_stay:
+        ours = {store.MANIFEST, *_OWN_ENTRIES, *names}
+        present = [entry for entry in present if entry.name in ours]
     for entry in sorted(present, key=lambda entry: entry.name == store.MANIFEST):
         entry.rename(old / entry.name)
     for name in sorted(names, key=lambda name: name == store.MANIFEST):

@@ -8,6 +8,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from rooftrace.contracts.kinds import page_of
 from rooftrace.pack import ROOT
 from rooftrace.workflow import state as states
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from rooftrace.workflow.state import State, Task
 
-_ANALYSIS = "analysis.md"
 # A writer needs minutes; after this long without any change nobody is at work.
 _LEFT_S = 1_800.0
 
@@ -31,7 +31,7 @@ def next_step(run: Path, *, is_resumed: bool = False) -> dict[str, object]:
     before, state, tasks = states.update(run, lambda state: _handed_out(state, is_resumed=resumed))
     if tasks:
         return _told("write_prose", (before, state), tasks=[_task(run, task) for task in tasks])
-    digest = _digest(run / _ANALYSIS)
+    digest = _digest(run / page_of(run))
     for action, done in (("report", state.report_sha256), ("check", state.checked_sha256)):
         if done is None or done != digest:
             return _told(action, (before, state), command=command(action, run))
@@ -102,7 +102,11 @@ def _note(state: State, now: set[str]) -> str:
     return "" if state.tasks else "No prose is asked for: the report has the pack's own words."
 
 
-_WORDS = {"accepted": "accepted", "open": "still open", "fallen_back": "left to the pack's own words"}
+_WORDS = {
+    "accepted": "accepted",
+    "open": "still open",
+    "fallen_back": "left to the pack's own words (`submit` still takes them)",
+}
 
 
 def _digest(path: Path) -> str | None:

@@ -27,6 +27,11 @@ class AnalyzeOptions:
     own_platform: Platform | None = None  # of a file of the user's, instead of one of the pack
     steps: str | None = None
     progress: Callable[[int], None] | None = None
+    redact: bool = False  # of users, hosts, jobs and home folders, in everything that is written
+    force: bool = False  # write into a folder that holds other things, too
+    max_bytes: int | None = (
+        None  # the most that is unpacked of the file; unless given, what a trace of its size may hold
+    )
 
 
 def select_steps(activities: Activities, steps: Steps, wanted: str | None) -> tuple[Activities, Steps]:

@@ -14,8 +14,10 @@ from rooftrace.contracts.base import Category
 from rooftrace.ledger import device_ledgers
 from rooftrace.ledger.parts import GapCauses, Timeline
 from rooftrace.schedule import build_schedule
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import GPU_KINDS
 from rooftrace.workflow.options import AnalyzeOptions, select_steps
+from rooftrace.workflow.timing import stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,19 +51,27 @@ class Prepared:
 def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
     """Everything an analyzer needs, from the columns of a trace."""
     choice = choose_platform(trace, options)
-    tree = calltree.build_tree(trace)
-    activities = calltree.collect_activities(trace, tree)
+    with stage("tree"):
+        tree = calltree.build_tree(trace)
+    with stage("activities"):
+        activities = calltree.collect_activities(trace, tree)
     quarantined = calltree.quarantine(activities, trace.names)
-    context = calltree.build_context(trace, tree)
-    steps = calltree.find_steps(trace, tree, activities)
+    with stage("context"):
+        context = calltree.build_context(trace, tree)
+    with stage("steps"):
+        steps = calltree.find_steps(trace, tree, activities)
     whole = activities
     activities, steps = select_steps(whole, steps, options.steps)
     chosen = np.isin(whole.row, activities.row)
     quarantined = tuple(item for item in quarantined if chosen[item.index])
-    groups = calltree.group_ops(trace, tree, context, activities)
-    ratings = _rate_all(groups, activities, choice.platform)
-    schedule = build_schedule(trace, tree, activities)
-    idle = causes.attribute(trace, tree, context, activities, schedule)
+    with stage("groups"):
+        groups = calltree.group_ops(trace, tree, context, activities)
+        ratings = _rate_all(groups, activities, choice.platform)
+    timed = activities.comparable
+    with stage("schedule"):
+        schedule = build_schedule(trace, tree, timed)
+    with stage("causes"):
+        idle = causes.attribute(trace, tree, context, timed, schedule)
     workload = Workload(
         trace=trace,
         tree=tree,
@@ -95,7 +105,7 @@ def device_ledgers_of(
     for group in groups:
         category[group.activities] = codes[group.category]
     timelines = []
-    for device in np.unique(activities.device).tolist():
+    for device in sorted_unique(activities.device).tolist():
         mine = activities.device == device
         timelines.append(
             Timeline(

@@ -12,13 +12,14 @@ from rooftrace.contracts.ledger import LedgerFile
 from rooftrace.contracts.model_evidence import ModelEvidence
 from rooftrace.contracts.replay import ReplayFile
 from rooftrace.contracts.tables import GAPS, KERNELS, OPS, write_csv
-from rooftrace.trace import load
 from rooftrace.workflow import facts as trace_facts
 from rooftrace.workflow import findings, health, rows
 from rooftrace.workflow.chains import chains
 from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
 from rooftrace.workflow.options import AnalyzeOptions
 from rooftrace.workflow.prepare import prepare_workload
+from rooftrace.workflow.reading import read_trace
+from rooftrace.workflow.timing import stage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,13 +35,14 @@ def analyze(trace: Path, run: Path, options: AnalyzeOptions = _DEFAULT) -> Path:
 
     The folder appears whole or not at all. One that is there already is replaced only if it is a run.
     """
-    refuse_foreign_folder(run)
+    refuse_foreign_folder(run, force=options.force)
     if options.platform is not None:
         platforms.load_platform(options.platform)  # an unknown one is told before a long file is read
-    columns, facts = load(trace, options.progress)
+    columns, facts = read_trace(trace, options)
     prepared = prepare_workload(columns, options)
-    with new_folder(run) as folder:
-        write_evidence(folder, prepared, facts)
+    with new_folder(run, force=options.force) as folder:
+        with stage("evidence"):
+            write_evidence(folder, prepared, facts)
         write_report(folder)
     return run / store.ANALYSIS
 
@@ -67,7 +69,7 @@ def write_evidence(run: Path, prepared: Prepared, facts: FileFacts) -> None:
     files |= {store.evidence_path(item.analyzer): store.to_json(item) for item in evidence}
     manifest = ManifestFile(
         trace=trace_facts.trace_info(workload, facts),
-        health=health.assess(prepared, facts),
+        health=health.assess(prepared, facts, results),
         platform=trace_facts.platform_info(workload, prepared.choice),
         coverage=roofline.coverage(workload.activities, workload.groups, workload.ratings),
         cpu_ops=trace_facts.top_host_ops(workload),
@@ -84,7 +86,8 @@ def write_report(run: Path) -> None:
     """Assemble the report from the run's files and list what was written in the manifest."""
     from rooftrace.report.assemble import write
 
-    written = write(run)
+    with stage("report"):
+        written = write(run)
     manifest = store.read_artifact(run / store.MANIFEST, ManifestFile)
     kept = {entry.path: entry for entry in manifest.files if (run / entry.path).is_file()}
     kept |= {entry.path: entry for entry in _listed({path: store.read_bytes(run / path) for path in written})}

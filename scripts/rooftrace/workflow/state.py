@@ -7,9 +7,7 @@ records, and only one that does not fit them is read again through its contract,
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
+from rooftrace.contracts.kinds import is_comparison
 from rooftrace.errors import CheckFailed, InputError, UsageError
+from rooftrace.workflow.locks import locked_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 STATE = "state.json"
 TASKS = "tasks"
+STATE_LOCK = ".state.lock"
+FOLDERS = ("evidence", "findings", "plots", "prose", TASKS)
 _STATUSES = ("open", "handed_out", "accepted", "fallen_back")
 # As in the contract, which takes too long to load here; a test holds them together.
 MAX_PARALLEL = 3
@@ -33,9 +35,6 @@ MAX_REPAIRS = 2
 MAX_DISPATCHES = 2
 _MAX_PROBLEMS = 40
 _MAX_PROBLEM = 400
-# A change of the state takes milliseconds, a report seconds.
-_PATIENCE_S = 60.0
-_PAUSE_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,7 @@ def read(run: Path) -> State:
         data = path.read_bytes()
     except FileNotFoundError:
         what = "is no run" if not (run / "manifest.json").is_file() else "was not prepared for writing prose"
-        raise InputError(f"`{run}` {what}", hint="Run `rooftrace prepare TRACE -o RUN`") from None
+        raise InputError(f"`{run}` {what}", hint=f"Run `{_maker(run)}`") from None
     except OSError as error:
         raise InputError(f"cannot read `{path}`: {error.strerror}", hint="Check its permissions") from None
     try:
@@ -113,11 +112,16 @@ def _parsed(data: bytes) -> State:
     return state
 
 
+def _maker(run: Path) -> str:
+    """The command that prepares such a folder."""
+    return f"rooftrace {'compare BASE TARGET --prepare' if is_comparison(run) else 'prepare TRACE'} -o RUN"
+
+
 def _damaged(path: Path) -> CheckFailed:
     from rooftrace.contracts import store
     from rooftrace.contracts.state import StateFile
 
-    hint = "Run `rooftrace prepare TRACE -o RUN` again; accepted prose is kept"
+    hint = f"Run `{_maker(path.parent)}` again; accepted prose is kept"
     try:
         store.read_artifact(path, StateFile)
     except CheckFailed as error:
@@ -151,41 +155,20 @@ def update(run: Path, change: Callable[[State], tuple[State, T]]) -> T:
 
 @contextmanager
 def locked(run: Path, what: str) -> Iterator[None]:
-    """Hold a lock of the run, which the system takes back from a process that ends."""
-    try:
-        lock = (run / TASKS / f".{what}.lock").open("ab")
-    except OSError as error:
-        raise UsageError(f"cannot write `{run}`: {error.strerror}", hint="Check its permissions") from None
-    with lock as file:
-        end = time.monotonic() + _PATIENCE_S
-        while not _is_locked(file.fileno()):
-            if time.monotonic() > end:
-                raise UsageError(f"`{run}` is being changed by another process", hint="Wait for it, then try again")
-            time.sleep(_PAUSE_S)
+    """Hold a lock of the run; `UsageError` where its tasks lie elsewhere, by a link."""
+    refuse_links(run)
+    with locked_file(run / TASKS / f".{what}.lock", run):
         yield
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _is_locked(descriptor: int) -> bool:
-        """Whether this process could lock the file."""
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _is_locked(descriptor: int) -> bool:
-        """Whether this process could lock the file."""
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+def refuse_links(run: Path) -> None:
+    """`UsageError` if a folder of the run is a link: what is written into a run stays in it."""
+    for name in FOLDERS:
+        if (run / name).is_symlink():
+            raise UsageError(
+                f"`{run / name}` is a link; nothing was written",
+                hint="The files of a run lie in its own folders: put a folder in the place of the link",
+            )
 
 
 # The rules

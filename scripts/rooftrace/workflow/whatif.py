@@ -16,6 +16,7 @@ from rooftrace.replay.facts import everywhere
 from rooftrace.replay.path import critical_path
 from rooftrace.replay.run import Replay
 from rooftrace.schedule import WaitKind
+from rooftrace.sorted_unique import sorted_unique
 from rooftrace.workflow.prepare import device_ledgers_of
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def answer(workload: Workload, questions: Questions) -> Answer:
     scenario = [(edit, 1.0) for edit in _edits(workload, replay, questions)]
     baseline, span = replay.spans([(), scenario])
     timeline = replay.timeline(scenario)
-    paths = [critical_path(replay, device, timeline) for device in np.unique(workload.activities.device).tolist()]
+    paths = [critical_path(replay, device, timeline) for device in sorted_unique(workload.activities.device).tolist()]
     by_resource: dict[str, int] = {}
     for path in paths:
         for resource, spent in path.by_resource().items():
@@ -119,7 +120,7 @@ def _kernels(workload: Workload, text: str) -> tuple[NDArray[np.int64], float]:
     name, factor = _pair(text)
     matches = _matcher(name)
     activities = workload.activities
-    codes = [code for code in np.unique(activities.name).tolist() if matches(workload.trace.names[code])]
+    codes = [code for code in sorted_unique(activities.name).tolist() if matches(workload.trace.names[code])]
     found = np.flatnonzero(np.isin(activities.name, codes))
     if not found.size:
         raise UsageError(f"no kernel's name matches `{name}`", hint="Run `rooftrace ops TRACE` to see them")

@@ -10,8 +10,7 @@ from rooftrace.report.grounding.wording import Wording
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooftrace.contracts.report import Finding
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import AnyFinding, Basis, Slot
 
 _ADVISING = ("action", "resolution", "summary")
 _DO = Wording(
@@ -30,40 +29,40 @@ class _Advice:
     """What is advised, when the evidence shows it as done, and how the refusal says so."""
 
     wording: Wording
-    is_done: Callable[[Finding], bool]
+    is_done: Callable[[AnyFinding], bool]
     why: str
     unless: Wording | None = None
 
 
-def _advice(words: str, is_done: Callable[[Finding], bool], why: str, unless: Wording | None = None) -> _Advice:
+def _advice(words: str, is_done: Callable[[AnyFinding], bool], why: str, unless: Wording | None = None) -> _Advice:
     return _Advice(wording=Wording(words, ("",)), is_done=is_done, why=why, unless=unless)
 
 
-def _holds(name: str) -> Callable[[Finding], bool]:
+def _holds(name: str) -> Callable[[AnyFinding], bool]:
     return lambda finding: finding.evidence.get(name) is True
 
 
-def _is_without_tf32(finding: Finding) -> bool:
+def _is_without_tf32(finding: AnyFinding) -> bool:
     """Known not to have it: where the GPU is unknown nothing is claimed."""
     return bool(finding.evidence.get("gpu_name")) and finding.evidence.get("gpu_tf32") is False
 
 
-def _is_fused_attention(finding: Finding) -> bool:
+def _is_fused_attention(finding: AnyFinding) -> bool:
     return finding.category == "attention" and finding.evidence.get("fused") is True
 
 
-def _is_half(finding: Finding) -> bool:
+def _is_half(finding: AnyFinding) -> bool:
     return finding.evidence.get("precision") in _HALF
 
 
-def _is_channels_last(finding: Finding) -> bool:
+def _is_channels_last(finding: AnyFinding) -> bool:
     if finding.evidence.get("channels_last") is True:
         return True
     kernel = str(finding.evidence.get("top_kernel", "")).lower()
     return "nhwc" in kernel and finding.evidence.get("layout_ms") == 0
 
 
-def _is_generated(finding: Finding) -> bool:
+def _is_generated(finding: AnyFinding) -> bool:
     return finding.category == "triton" and str(finding.evidence.get("top_kernel", "")).startswith("triton_")
 
 
@@ -125,7 +124,7 @@ _ADVISED = (
 )
 
 
-def needless_advice(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def needless_advice(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Advice that the finding's evidence (for a summary: that of all its findings) shows as done."""
     if slot.name not in _ADVISING:
         return

@@ -11,7 +11,7 @@ from rooftrace.report.values import format_value, measures, unit_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import Basis, Slot
 
 _MARK = "[\ue000-\uf8ff]"
 _TIMES = r"(?:x|\u00d7)(?! ?[\ue000-\uf8ff])(?:[ -]?faster)?"  # a factor, not a sign between two sizes
@@ -49,7 +49,7 @@ _CHANGES = re.compile(
 _NOT_NUMBERS = ("text", "yes or no", "number", "count")
 
 
-def unknown_ids(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def unknown_ids(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Ids that the run does not have, and braces that cite nothing."""
     for name in dict.fromkeys(slot.text.cited):
         if name not in grounds.values:
@@ -59,7 +59,7 @@ def unknown_ids(slot: Slot, grounds: Grounds) -> Iterator[str]:
         yield "braces that cite nothing; a citation is {{id}} alone, also inside backticks"
 
 
-def _nearest(name: str, slot: Slot, grounds: Grounds) -> str:
+def _nearest(name: str, slot: Slot, grounds: Basis) -> str:
     own = slot.finding.id if slot.finding else slot.analyzer
     if f"{own}.{name}" in grounds.values:
         return f"write {{{{{own}.{name}}}}}"
@@ -71,7 +71,7 @@ def _nearest(name: str, slot: Slot, grounds: Grounds) -> str:
     return "the ids are in the evidence of the task"
 
 
-def contradicted_units(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def contradicted_units(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Units after a citation, and nouns before it that its quantity cannot be."""
     text = slot.text
     yield from _moving_values(slot, grounds)
@@ -91,7 +91,7 @@ def contradicted_units(slot: Slot, grounds: Grounds) -> Iterator[str]:
                 yield f"`{part.text}` is no {noun}: it measures {kind}"
 
 
-def _moving_values(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def _moving_values(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Cited numbers that are said to fall or rise, where a quantity should be."""
     for match in _CHANGES.finditer(slot.text.skeleton):
         part = slot.text.part(match["mark"])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rooftrace.contracts.base import EvidenceValue
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import Basis, Slot
 
 # Where words begin to be true, in per cent of the span. Rules of thumb, on the writer's side.
 _MOST_PCT = 50.0
@@ -95,7 +95,7 @@ _LESS = re.compile(r"\b(?:(?:less|lower|shorter|smaller) than|below|under)\s+(?:
 _PART = re.compile(r"^\s+(?:out )?of\s+(?:the |its |a )?$", re.I)
 
 
-def contradicted_comparisons(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def contradicted_comparisons(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Words of comparison against the evidence of the finding, or of the run."""
     for sentence in slot.text.sentences:
         words = slot.text.spelled(sentence)
@@ -113,7 +113,7 @@ def _said(wording: Wording, words: str) -> str | None:
     return None
 
 
-def share_of(slot: Slot, grounds: Grounds) -> float:
+def share_of(slot: Slot, grounds: Basis) -> float:
     """What the slot's subject takes of the span, per cent; the largest of what the evidence says."""
     if slot.finding:
         sources: list[EvidenceValue | None] = [slot.evidence.get(name) for name in _SHARES]
@@ -125,7 +125,7 @@ def share_of(slot: Slot, grounds: Grounds) -> float:
     return max(numbers, default=100.0)
 
 
-def _shares(slot: Slot, grounds: Grounds, words: str) -> Iterator[str]:
+def _shares(slot: Slot, grounds: Basis, words: str) -> Iterator[str]:
     share = share_of(slot, grounds)
     shown = format_value("share_pct", share)
     is_first = slot.finding is not None and slot.finding.rank == 1
@@ -157,7 +157,7 @@ def _bounds(slot: Slot, words: str) -> Iterator[str]:
         yield f"“{said}”, but it runs at {format_value('efficiency_pct', efficiency)} of the roofline"
 
 
-def _host(slot: Slot, grounds: Grounds, words: str) -> Iterator[str]:
+def _host(slot: Slot, grounds: Basis, words: str) -> Iterator[str]:
     """Who waits for whom. To name a cause that an idle finding has is no claim about the run."""
     idle = grounds.values.get("ledger.idle_pct")
     if not isinstance(idle, int | float):
@@ -177,7 +177,7 @@ def _host(slot: Slot, grounds: Grounds, words: str) -> Iterator[str]:
         yield f"“{said}”, but the GPU is idle for only {shown} of the span"
 
 
-def _said_of_the_run(slot: Slot, grounds: Grounds, words: str) -> str | None:
+def _said_of_the_run(slot: Slot, grounds: Basis, words: str) -> str | None:
     """`host-bound` and the like; where idle time has such a cause, only as a claim about the run or its kernels."""
     has_cause = any(
         str(finding.evidence.get("cause", "")).startswith(_LATE_LAUNCHES) for finding in grounds.findings.values()
@@ -197,7 +197,7 @@ def _is_claim(before: str, after: str, *, is_of_idle: bool) -> bool:
     return bool(_CLAIMED_AFTER.search(after)) or (not is_of_idle and bool(_OF_IT.search(before)))
 
 
-def _pairs(slot: Slot, grounds: Grounds, sentence: str) -> Iterator[str]:
+def _pairs(slot: Slot, grounds: Basis, sentence: str) -> Iterator[str]:
     """Two citations of one kind with a comparison between them."""
     for match in _PAIR.finditer(sentence):
         first, second = slot.text.part(match.group(1)), slot.text.part(match.group(3))

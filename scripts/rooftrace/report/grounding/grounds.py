@@ -1,22 +1,56 @@
-"""What prose is held against: the report in the pack's own words, the citable values, the names of the trace."""
+"""What prose is held against: findings in the pack's own words, the citable values, the names of the trace."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from rooftrace.report.asked import asked_findings
 from rooftrace.report.files import read_kernels
 from rooftrace.report.grounding.names import Names, collect_names
 from rooftrace.report.slots import SlotText
 from rooftrace.report.view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rooftrace.contracts.base import EvidenceValue
+    from rooftrace.contracts.compare import CompareFinding
     from rooftrace.contracts.report import Finding, ReportFile
+
+    AnyFinding = Finding | CompareFinding
+
+
+class Basis(Protocol):
+    """What the rules ask of a run, or of a comparison."""
+
+    @property
+    def run(self) -> Path:
+        """The folder."""
+
+    @property
+    def values(self) -> Mapping[str, EvidenceValue]:
+        """By evidence id."""
+
+    @property
+    def summaries(self) -> Mapping[str, Mapping[str, EvidenceValue]]:
+        """What each analyzer says of its whole."""
+
+    @property
+    def findings(self) -> Mapping[str, AnyFinding]:
+        """Findings by id, in rank order."""
+
+    @property
+    def names(self) -> Names:
+        """The names of the trace, or of both."""
+
+    def findings_of(self, analyzer: str) -> Sequence[AnyFinding]:
+        """Findings of one analyzer, in rank order."""
+
+    def asked_of(self, analyzer: str) -> list[str]:
+        """Ids of the findings for which a writer is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +83,10 @@ class Grounds:
         """Findings of one analyzer, in rank order."""
         return [finding for finding in self.view.all_findings if finding.id.startswith(f"{analyzer}.")]
 
+    def asked_of(self, analyzer: str) -> list[str]:
+        """Ids of the findings for which a writer is asked."""
+        return [finding.id for finding in asked_findings(self.report).get(analyzer, [])]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
@@ -58,7 +96,7 @@ class Slot:
     name: str  # insight, action, … or summary
     analyzer: str
     text: SlotText
-    finding: Finding | None = None  # None for a summary
+    finding: AnyFinding | None = None  # None for a summary
 
     @property
     def evidence(self) -> Mapping[str, EvidenceValue]:

@@ -11,7 +11,7 @@ from rooftrace.report.grounding.wording import Wording
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import Basis, Slot
 
 MOST_PARAGRAPHS = 4
 _FORM = (
@@ -69,7 +69,7 @@ _ADDRESSED = Wording(
 )
 
 
-def not_plain(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def not_plain(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Anything but sentences with inline code: Markdown, HTML, control and invisible characters, many paragraphs."""
     del grounds
     raw = slot.text.raw
@@ -86,7 +86,7 @@ def not_plain(slot: Slot, grounds: Grounds) -> Iterator[str]:
             yield f"it holds {what} (`{match.group().strip()[:30]}`); write plain sentences, names in backticks"
 
 
-def instructions(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def instructions(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Links, commands that are not the pack's, and words addressed to an assistant, in words or in backticks."""
     for text in [slot.text.plain, *slot.text.code]:
         for what, pattern in (

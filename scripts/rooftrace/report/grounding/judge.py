@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rooftrace.contracts import store
 from rooftrace.errors import CheckFailed, InputError
-from rooftrace.report.asked import asked_findings
 from rooftrace.report.grounding.grounds import Slot
 from rooftrace.report.slots import SlotText
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooftrace.contracts.prose import FindingProse, ModelProse, Prose
-    from rooftrace.report.grounding.grounds import Grounds
+    from rooftrace.report.grounding.grounds import Basis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,7 @@ class Chosen:
     outcomes: tuple[Outcome, ...] = ()
 
 
-def examine(path: str, data: bytes, grounds: Grounds) -> Handed:
+def examine(path: str, data: bytes, grounds: Basis) -> Handed:
     """The prose in a file's content, with every flaw that any rule finds."""
     from rooftrace.contracts.prose import parse_prose
 
@@ -87,7 +86,7 @@ def _unreadable(line: str) -> Flaw:
     return Flaw(code="PROSE001", where="", what=line)
 
 
-def _misplaced(path: str, analyzer: str, prose: Prose, grounds: Grounds) -> Iterator[Flaw]:
+def _misplaced(path: str, analyzer: str, prose: Prose, grounds: Basis) -> Iterator[Flaw]:
     """Prose of another analyzer, or about evidence that is no longer the run's."""
     if prose.analyzer != analyzer:
         yield Flaw(code="PROSE003", where=f"{path}::$.analyzer", what=f"`{prose.analyzer}` in the file of `{analyzer}`")
@@ -105,7 +104,7 @@ def _misplaced(path: str, analyzer: str, prose: Prose, grounds: Grounds) -> Iter
             yield Flaw(code="PROSE003", where=f"{path}::$.evidence_sha256", what=what)
 
 
-def _findings_flaws(path: str, analyzer: str, prose: Prose, grounds: Grounds) -> Iterator[Flaw]:
+def _findings_flaws(path: str, analyzer: str, prose: Prose, grounds: Basis) -> Iterator[Flaw]:
     """Findings that the evidence does not have, that come twice, or that were asked for and are missing."""
     if prose.analyzer == store.MODEL:
         return
@@ -120,17 +119,12 @@ def _findings_flaws(path: str, analyzer: str, prose: Prose, grounds: Grounds) ->
             yield Flaw(
                 code="PROSE002", where=f"{path}::$.findings[{at}].id", subject=name, what=f"`{name}` comes twice"
             )
-    for name in asked_of(analyzer, grounds):
+    for name in grounds.asked_of(analyzer):
         if name not in written:
             yield Flaw(code="PROSE002", where=f"{path}::$.findings", subject=name, what=f"`{name}` has no entry")
 
 
-def asked_of(analyzer: str, grounds: Grounds) -> list[str]:
-    """Ids of the findings for which a writer is asked."""
-    return [finding.id for finding in asked_findings(grounds.report).get(analyzer, [])]
-
-
-def _slot_flaws(path: str, analyzer: str, prose: Prose, grounds: Grounds) -> Iterator[Flaw]:
+def _slot_flaws(path: str, analyzer: str, prose: Prose, grounds: Basis) -> Iterator[Flaw]:
     from rooftrace.report.grounding.rules import RULES
 
     for subject, slot in slots_of(path, analyzer, prose, grounds):
@@ -139,7 +133,7 @@ def _slot_flaws(path: str, analyzer: str, prose: Prose, grounds: Grounds) -> Ite
                 yield Flaw(code=code, where=slot.where, what=what, subject=subject)
 
 
-def slots_of(path: str, analyzer: str, prose: Prose, grounds: Grounds) -> Iterator[tuple[str, Slot]]:
+def slots_of(path: str, analyzer: str, prose: Prose, grounds: Basis) -> Iterator[tuple[str, Slot]]:
     """Every text of a prose file with what it is about: a finding's id, or `summary`."""
     from rooftrace.contracts.prose import SLOTS, SUMMARY, ModelProse
 
@@ -168,7 +162,7 @@ def _findings(prose: Prose) -> list[FindingProse]:
     return found
 
 
-def choose(handed: list[Handed], grounds: Grounds, *, is_asked: bool) -> Chosen:
+def choose(handed: list[Handed], grounds: Basis, *, is_asked: bool) -> Chosen:
     """The words to use. `is_asked`: the run was prepared for prose, so that what is missing is told."""
     by_name = {item.analyzer: item for item in handed}
     if not by_name and not is_asked:
@@ -182,7 +176,7 @@ def choose(handed: list[Handed], grounds: Grounds, *, is_asked: bool) -> Chosen:
         findings |= used
         if item.prose is not None and not item.flaws_of("summary"):
             summaries[analyzer] = item.prose.summary
-        asked = asked_of(analyzer, grounds)
+        asked = grounds.asked_of(analyzer)
         refused = {flaw.subject for flaw in item.flaws}
         known = [finding.id for finding in grounds.findings_of(analyzer)]
         kept = [name for name in known if name not in used and (name in asked or name in refused)]

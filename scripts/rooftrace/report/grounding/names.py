@@ -7,21 +7,23 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from rooftrace.contracts.module_names import module_class
+from rooftrace.contracts.redaction import PLACEHOLDER
 from rooftrace.report.view import shapes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rooftrace.contracts.report import ReportFile
+    from rooftrace.contracts.report import PlatformInfo, ReportFile, TraceInfo
     from rooftrace.report.files import KernelRow
 
 # Names are looked for in their first characters; a name longer than this spells its whole configuration.
-_NAME_LIMIT = 4_000
+NAME_LIMIT = 4_000
 _SHOWN = 80  # a longer name is not proposed
 _MOST_COMPARED = 1_000  # names, of which likeness is told letter by letter
-_INSTANCE = re.compile(r"_[0-9]+(?=\.|$)")
 _DIMS = re.compile(r"[0-9]+(?:x[0-9]+)+")
 _LIST = re.compile(r"[\[(]\s*([0-9]+(?:\s*,\s*[0-9]+)+)\s*[\])]")
+_FORWARD = re.compile(r"([A-Za-z][A-Za-z0-9_]*)\.forward")
 _REPEATED = re.compile(r" \(x[0-9]+\)$")
 
 
@@ -36,11 +38,19 @@ class Names:
     ids: frozenset[str]  # finding and op ids
 
     def holds(self, text: str) -> bool:
-        """Whether the trace has this name, or a name of which it is a whole part."""
+        """Whether the trace has this name, or a name of which it is a whole part; or both around a placeholder."""
         name = text.strip().removesuffix("()").rstrip("…").strip()
         if len(name) < 2 or not re.search(r"[A-Za-z]", name):
             return False
-        return _is_part(name, self.lines)
+        if self._calls_a_module(name):
+            return True
+        parts = [part for part in PLACEHOLDER.split(name) if len(part) > 1]
+        return bool(parts) and all(_is_part(part, self.lines) for part in parts)
+
+    def _calls_a_module(self, name: str) -> bool:
+        """Whether it is the forward call of a module's class: `Linear.forward`, where `Linear_0` is in the trace."""
+        found = _FORWARD.fullmatch(name)
+        return found is not None and re.search(rf"(?<!\w){found.group(1)}_[0-9]+(?!\w)", self.lines) is not None
 
     def holds_shape(self, text: str) -> bool:
         """Whether the trace recorded this shape or a part of one, or a kernel's name spells it (a tile)."""
@@ -71,16 +81,16 @@ def collect_names(report: ReportFile, kernels: Iterable[KernelRow], more: Iterab
     lines: dict[str, None] = {}
     tiled: list[str] = []
     for kernel in kernels:
-        lines.update(dict.fromkeys((kernel.name[:_NAME_LIMIT], kernel.short, *kernel.owners)))
+        lines.update(dict.fromkeys((kernel.name[:NAME_LIMIT], kernel.short, *kernel.owners)))
         if kernel.spells_tile:
-            tiled += [kernel.name[:_NAME_LIMIT], kernel.short]
+            tiled += [kernel.name[:NAME_LIMIT], kernel.short]
     for name in (*_report_names(report), *more):
         lines[name] = None
     return Names(
         lines="\n".join(line.replace("\n", " ") for line in lines if line),
         tiled="\n".join(tiled),
         shapes=frozenset(_shapes(report)),
-        products=tuple(sorted(_products(report), key=lambda name: (-len(name), name))),
+        products=tuple(sorted(product_names(report.trace, report.platform), key=lambda name: (-len(name), name))),
         ids=frozenset({op.id for op in report.ops} | {f.id for f in [*report.findings, *report.unranked]}),
     )
 
@@ -88,10 +98,10 @@ def collect_names(report: ReportFile, kernels: Iterable[KernelRow], more: Iterab
 def _report_names(report: ReportFile) -> Iterator[str]:
     for op in report.ops:
         yield op.name
-        yield from (kernel.name[:_NAME_LIMIT] for kernel in op.kernels)
+        yield from (kernel.name[:NAME_LIMIT] for kernel in op.kernels)
         for path in op.modules:
             yield path
-            yield _INSTANCE.sub("", path)  # `GPT.Block.Linear` of `GPT_0.Block_3.Linear_11`
+            yield ".".join(map(module_class, path.split(".")))  # `GPT.Block.Linear` of `GPT_0.Block_3.Linear_11`
         if op.source:
             yield op.source
     yield from (op.name for op in report.cpu_ops)
@@ -99,7 +109,7 @@ def _report_names(report: ReportFile) -> Iterator[str]:
     yield report.trace.file
     for finding in [*report.findings, *report.unranked]:
         yield from (value for value in finding.evidence.values() if isinstance(value, str))
-    yield from _products(report)
+    yield from product_names(report.trace, report.platform)
 
 
 def _shapes(report: ReportFile) -> Iterator[str]:
@@ -107,13 +117,14 @@ def _shapes(report: ReportFile) -> Iterator[str]:
         yield from shapes_text(op.shapes).split(", ")
 
 
-def _products(report: ReportFile) -> set[str]:
-    names = {device.name for device in report.trace.devices}
-    if report.platform:
-        product = report.platform.product
+def product_names(trace: TraceInfo, platform: PlatformInfo | None) -> set[str]:
+    """Names of the GPUs, as the trace and the pack spell them."""
+    names = {device.name for device in trace.devices}
+    if platform:
+        product = platform.product
         names |= {
             product,
-            report.platform.slug,
+            platform.slug,
             *(w for w in re.findall(r"[A-Z]+[0-9]+[A-Za-z0-9]*", product)),
         }
     return {name for name in names if name}

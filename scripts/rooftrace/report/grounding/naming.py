@@ -11,7 +11,7 @@ from rooftrace.report.grounding.numbers import allowed_taken_out
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import Basis, Slot
     from rooftrace.report.grounding.names import Names
 
 # What reads like a name without backticks: qualified, with an underscore inside, or a class of a layer.
@@ -24,7 +24,7 @@ _LAYER = re.compile(
 _CAMEL = re.compile(r"\b(?=\w*[0-9])(?=\w*?[a-z][0-9]*[A-Z])[A-Za-z]\w*")
 
 
-def unknown_names(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def unknown_names(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Names that neither the trace nor an API has."""
     if slot.name in ("name", "family"):
         return

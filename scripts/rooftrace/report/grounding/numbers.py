@@ -16,7 +16,7 @@ from rooftrace.report.values import format_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import Basis, Slot
     from rooftrace.report.grounding.names import Names
 
 # Alignments are powers of two, the same everywhere.
@@ -28,7 +28,7 @@ _CLOSED = re.compile(
     re.IGNORECASE,
 )
 _DIMS = re.compile(r"(?<![\w.])(?:[0-9]+(?:x[0-9]+)+|[\[(]\s*[0-9]+(?:\s*,\s*[0-9]+)+\s*[\])])(?!\w|\.\d)")
-_ID = re.compile(r"(?<![\w.])(?:[a-z_]+\.F[0-9]+|op[0-9]+)(?![\w])")
+_ID = re.compile(r"(?<![\w.])(?:[a-z_]+\.F[0-9]+|op[0-9]+|r[0-9]+)(?![\w])")
 # What is written like a name (`a_b`, `ns::x`, `Qwen2MLP`) is judged as one, by the rule on names.
 _NAME = re.compile(r"(?=\w*?(?:[A-Za-z0-9]_|[a-z][0-9]*[A-Z])|.*::)[A-Za-z_]\w*(?:(?:::|\.)[A-Za-z_]\w*)*")
 _TOKEN = re.compile(r"[^\s,;:!?()\[\]{}\"']+")
@@ -51,7 +51,7 @@ _SPELLED = Wording(
 )
 
 
-def bare_numbers(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def bare_numbers(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Numbers in digits of any script, or spelled out as a quantity."""
     if slot.name in ("name", "family"):
         return
@@ -73,7 +73,7 @@ def allowed_taken_out(plain: str, names: Names) -> str:
     return _DIMS.sub(lambda match: " " if names.holds_shape(match.group()) else match.group(), plain)
 
 
-def _instead(shown: str, slot: Slot, grounds: Grounds) -> str:
+def _instead(shown: str, slot: Slot, grounds: Basis) -> str:
     """The id of the slot's analyzer or of the ledger whose text begins with the same number, if there is one."""
     digits = re.search(r"[0-9][0-9.,]*", shown)
     number = digits.group().rstrip(".,") if digits else ""

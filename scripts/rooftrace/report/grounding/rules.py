@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rooftrace.report.grounding.already_done import needless_advice
 from rooftrace.report.grounding.citing import contradicted_units, unknown_ids
 from rooftrace.report.grounding.comparisons import contradicted_comparisons
+from rooftrace.report.grounding.directions import contradicted_changes
 from rooftrace.report.grounding.instructions import instructions, not_plain
 from rooftrace.report.grounding.naming import unknown_names
 from rooftrace.report.grounding.numbers import bare_numbers
@@ -15,9 +16,9 @@ from rooftrace.report.grounding.unobservable import unseen_claims
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import Basis, Slot
 
-    Rule = Callable[[Slot, Grounds], Iterator[str]]
+    Rule = Callable[[Slot, Basis], Iterator[str]]
 
 RULES: dict[str, Rule] = {
     "PROSE004": not_plain,
@@ -29,4 +30,5 @@ RULES: dict[str, Rule] = {
     "GROUND006": contradicted_comparisons,
     "GROUND007": needless_advice,
     "GROUND008": instructions,
+    "GROUND009": contradicted_changes,
 }

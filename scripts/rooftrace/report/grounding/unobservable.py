@@ -9,7 +9,7 @@ from rooftrace.report.grounding.wording import Wording
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooftrace.report.grounding.grounds import Grounds, Slot
+    from rooftrace.report.grounding.grounds import Basis, Slot
     from rooftrace.report.slots import SlotText
 
 # What it is, and how it is worded.
@@ -106,7 +106,7 @@ _ASSERTED = Wording(
 _ASKED = Wording(r"\b(?:whether|if)\b", ("whether", "if"))
 
 
-def unseen_claims(slot: Slot, grounds: Grounds) -> Iterator[str]:
+def unseen_claims(slot: Slot, grounds: Basis) -> Iterator[str]:
     """Claims about the inside of a kernel or the state of the chip."""
     for sentence in slot.text.sentences:
         words = slot.text.spelled(sentence)
@@ -131,7 +131,7 @@ def _names_a_tool(words: str) -> bool:
     return not _ASSERTED.search(words) or bool(_ASKED.search(words))
 
 
-def _spells_a_tile(text: SlotText, sentence: str, grounds: Grounds) -> bool:
+def _spells_a_tile(text: SlotText, sentence: str, grounds: Basis) -> bool:
     """Whether the sentence names a kernel, or cites one, whose name holds its tile."""
     named = text.parts_in(sentence, "code")
     named += [str(grounds.values.get(name, "")) for name in text.parts_in(sentence, "cite")]

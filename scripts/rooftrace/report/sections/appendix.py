@@ -92,7 +92,14 @@ def _kernel_rows(view: View) -> list[list[Cell]]:
 
 
 def _cpu_row(op: CpuOp) -> list[Cell]:
-    return [code(op.name, 80), count(op.count), ns(op.self_ns), ns(op.total_ns), ns(op.total_ns / op.count)]
+    return [
+        code(op.name, 80),
+        count(op.count),
+        ns(op.self_ns),
+        ns(op.total_ns),
+        None if op.median_ns is None else ns(op.median_ns),
+        None if op.max_ns is None else ns(op.max_ns),
+    ]
 
 
 def _shares(times: dict[str, int], whole: int) -> list[tuple[str, Safe]]:

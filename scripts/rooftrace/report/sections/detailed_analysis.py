@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from rooftrace.report.cells import Cell, count, dtypes, flops, ident, ns, pct, shapes, share, size
 from rooftrace.report.markdown import Safe, code, md
 from rooftrace.report.sections.what_to_do_first import DETAILS_IN_FULL, Item, items
+from rooftrace.report.timeline import drawn_findings, plot_path
 from rooftrace.report.values import cite
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooftrace.contracts.instance import Instance
     from rooftrace.contracts.report import Finding, OpGroup
     from rooftrace.report.view import View
 
@@ -29,6 +33,8 @@ class Detail:
     member_rows: list[list[Cell]]
     quantity_rows: list[list[Cell]]
     evidence: Safe
+    plot: str = ""  # path in the run of what shows the instance
+    instance: Instance | None = None
 
 
 def context(view: View) -> dict[str, object]:
@@ -42,10 +48,11 @@ def context(view: View) -> dict[str, object]:
 
 def details(view: View, findings: list[Finding]) -> list[Detail]:
     """Blocks of findings, in their order."""
-    return [_detail(view, item) for item in items(findings, ("reasoning", "resolution"), view.ops)]
+    plots = {finding.id: plot_path(finding.id) for finding in drawn_findings(view)}
+    return [_detail(view, item, plots) for item in items(findings, ("reasoning", "resolution"), view.ops)]
 
 
-def _detail(view: View, item: Item) -> Detail:
+def _detail(view: View, item: Item, plots: Mapping[str, str]) -> Detail:
     finding = item.finding
     groups = [view.ops[name] for name in finding.members if name in view.ops]
     groups.sort(key=lambda op: (-op.kernel_ns, op.id))
@@ -60,6 +67,8 @@ def _detail(view: View, item: Item) -> Detail:
         member_rows=[_member_row(view, op) for op in groups[:MEMBERS_SHOWN]],
         quantity_rows=[pairs[start : start + 2 * PAIRS] for start in range(0, len(pairs), 2 * PAIRS)],
         evidence=Safe(" · ".join(f"{ident(name)} {cite(name, value)}" for name, value in finding.evidence.items())),
+        plot=plots.get(finding.id, ""),
+        instance=view.instances.get(finding.id),
     )
 
 

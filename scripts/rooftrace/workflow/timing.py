@@ -1,0 +1,108 @@
+"""Where the time of a command goes, by stage: `with stage("replay"):`, and a clock around it all.
+
+Without a clock a stage costs one look at a context variable. Times are of this process: a helper's CPU time counts as
+wall time alone. Nothing of it is ever written into an artifact.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rooftrace.units import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OTHER = "other"
+
+
+@dataclass(slots=True, kw_only=True)
+class Spent:
+    """Time of one stage without the stages inside it, ns, and how often it was entered."""
+
+    wall_ns: int = 0
+    cpu_ns: int = 0
+    count: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Clock:
+    """Charges every moment to the innermost stage."""
+
+    spent: dict[str, Spent] = field(default_factory=dict)
+    _open: list[str] = field(default_factory=list)
+    _wall: int = 0
+    _cpu: int = 0
+
+    def enter(self, name: str) -> None:
+        """Charge what has passed to the stage that was open, and open this one."""
+        self._charge()
+        self._open.append(name)
+        self.spent.setdefault(name, Spent()).count += 1
+
+    def leave(self) -> None:
+        """Charge what has passed to the innermost stage, and close it."""
+        self._charge()
+        self._open.pop()
+
+    def _charge(self) -> None:
+        wall, cpu = time.perf_counter_ns(), time.process_time_ns()
+        if self._open:
+            spent = self.spent[self._open[-1]]
+            spent.wall_ns += wall - self._wall
+            spent.cpu_ns += cpu - self._cpu
+        self._wall, self._cpu = wall, cpu
+
+    def rows(self) -> list[dict[str, str | float | int]]:
+        """Stages in the order they were first entered, what no stage holds, and the total; times in ms."""
+        named = {name: spent for name, spent in self.spent.items() if name != OTHER}
+        rows = [_row(name, spent) for name, spent in [*named.items(), (OTHER, self.spent.get(OTHER, Spent()))]]
+        whole = Spent(
+            wall_ns=sum(spent.wall_ns for spent in self.spent.values()),
+            cpu_ns=sum(spent.cpu_ns for spent in self.spent.values()),
+            count=1,
+        )
+        return [*rows, _row("total", whole)]
+
+
+def _row(name: str, spent: Spent) -> dict[str, str | float | int]:
+    return {
+        "stage": name,
+        "wall_ms": round(spent.wall_ns / NS_PER_MS, 3),
+        "cpu_ms": round(spent.cpu_ns / NS_PER_MS, 3),
+        "count": spent.count,
+    }
+
+
+_CLOCK: ContextVar[Clock | None] = ContextVar("clock", default=None)
+
+
+@contextmanager
+def clock() -> Iterator[Clock]:
+    """A clock that runs while the block does; what no stage of it holds is `other`."""
+    running = Clock()
+    token = _CLOCK.set(running)
+    running.enter(OTHER)
+    try:
+        yield running
+    finally:
+        running.leave()
+        _CLOCK.reset(token)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Charge the block's time to a stage, if a clock runs."""
+    running = _CLOCK.get()
+    if running is None:
+        yield
+        return
+    running.enter(name)
+    try:
+        yield
+    finally:
+        running.leave()
