@@ -255,6 +255,7 @@ GEMMS = [
     pytest.param("aten::mm", [[64, 30], [30, 16]], (64, 16, 30), True, id="odd k"),
     pytest.param("aten::mm", [[64, 32], [32, 15]], (64, 15, 32), True, id="odd n"),
     pytest.param("aten::mm", [[1, 32], [32, 16]], (1, 16, 32), False, id="a single row is not misaligned"),
+    pytest.param("aten::mm", [[64, 32], [32, 1]], (64, 1, 32), False, id="a single column is a vector"),
     pytest.param("aten::bmm", [[5, 64, 32], [5, 32, 16]], (64, 16, 32), False, id="bmm"),
     pytest.param("aten::addmm", [[16], [64, 32], [32, 16]], (64, 16, 32), False, id="addmm, a bias first"),
     pytest.param("aten::baddbmm", [[5, 64, 16], [5, 64, 32], [5, 32, 16]], (64, 16, 32), False, id="baddbmm"),

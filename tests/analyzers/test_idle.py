@@ -163,6 +163,10 @@ def test_blocking_calls_that_drain_the_queue_are_unblocked():
     assert evidence["call"] == "cudaStreamSynchronize"
     assert (evidence["frame"], evidence["waits_count"]) == ("train.py(7): log", 3)
     assert evidence["blocked_ms"] == 0.576  # three times from 13 to 205
+    # each gap, from 205 to 275: the call returns at 212, its op at 213, the frame at 215
+    assert (evidence["call_pct"], evidence["call_gaps_pct"]) == (10.0, 100.0)  # 7 of 70
+    assert (evidence["op"], evidence["op_pct"], evidence["op_gaps_pct"]) == ("aten::_local_scalar_dense", 11.43, 100.0)
+    assert evidence["frame_pct"] == 14.29  # 10 of 70
     assert draft.edit.unblocked.tolist() == [0, 1, 2]
     (cut,) = draft.edit.host
     assert (cut.end - cut.start).tolist() == [203_000] * 3  # the ops that read; their waiting is no host time
@@ -217,6 +221,9 @@ def test_a_slow_host_without_repetition_loses_its_dispatch_time_but_for_one_laun
 
     assert (evidence["cause"], evidence["graph_candidate"]) == ("launch_bound", False)
     assert (evidence["gaps_count"], evidence["median_gap_us"], evidence["launch_us"]) == (4, 35.0, 40.0)
+    # each gap, from 10 to 45, ends with a launch at 40 that takes 2; its op is open from 6 to 44
+    assert (evidence["call"], evidence["call_pct"], evidence["call_gaps_pct"]) == ("cudaLaunchKernel", 5.71, 100.0)
+    assert (evidence["op"], evidence["op_pct"], evidence["op_gaps_pct"]) == ("aten::mm", 97.14, 100.0)  # 34 of 35
     # each gap: 10 µs after a launch to the return of the next one, 42; of the first only up to its begin, 40
     assert (cut.end - cut.start).tolist() == [30_000, 32_000, 32_000, 32_000]
 
@@ -510,6 +517,68 @@ def test_one_short_stretch_of_glue_in_a_slow_run_is_no_finding(at, causes):
     assert [draft.finding.evidence["cause"] for draft in drafts_of(run)] == causes
 
 
+def test_but_the_finding_about_the_slow_launches_names_it():
+    # the span is from 5 to 1,305; the last kernel starts at 1,300, the one before it ends at 810
+    run = dispatching([f"k{n}" for n in range(21)])
+    run.run("last", at=1295, dur=5)
+    evidence = evidence_of(run)
+
+    assert (evidence["gaps_ms"], evidence["lone_gap_ms"], evidence["lone_gap_pct"]) == (0.7, 0.49, 37.69)
+    assert (evidence["lone_gap_before"], evidence["lone_gap_after"]) == ("k20", "last")
+    assert "lone_gap_ms" not in evidence_of(dispatching(["a", "b", "c"]))
+
+
+@pytest.mark.parametrize(
+    ("iterator", "loader", "pattern"),
+    [
+        ("_SingleProcessDataLoaderIter", "launching_thread", "data_loading_unplaced"),
+        ("_MultiProcessingDataLoaderIter", "worker_processes", "data_loading"),
+        ("_MultiIter", "unknown", "data_loading_unplaced"),
+    ],
+)
+def test_the_iterator_that_is_open_says_who_loads(iterator, loader, pattern):
+    run = Run()
+    run.run(at=0)
+    run.annotation(f"enumerate(DataLoader)#{iterator}.__next__", 20, 900)
+    run.run(at=1000)
+    (draft,) = drafts_of(run)
+
+    assert (draft.finding.evidence["cause"], draft.finding.evidence["loader"]) == ("data_loading", loader)
+    assert draft.finding.patterns[0] == pattern
+
+
+def test_an_iterator_that_is_open_elsewhere_does_not_say_who_loads():
+    run = Run()
+    run.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", -50, 10)
+    run.run(at=0)
+    run.annotation("enumerate(DataLoader)#_MultiIter.__next__", 20, 900)
+    run.run(at=1000)
+
+    assert evidence_of(run)["loader"] == "unknown"
+
+
+def test_of_blocking_copies_count_size_and_direction_are_told_and_how_few_hold_the_time():
+    #          0          10,000        10,100  10,200  10,300  µs
+    # host     [k][to: HtoD         ]   [DtoH]  [DtoH]  [DtoH]
+    # GPU       [---k---][copy]           [copy]  [copy]  [copy]
+    run = Run()
+    run.run(at=0, dur=10_000)
+    copies = [("HtoD", 20, 10_038, 10_010, 1000)]
+    copies += [("DtoH", at, 60, at + 10, 500) for at in (10_100, 10_200, 10_300)]
+    for way, at, lasts, start, nbytes in copies:
+        run.op("aten::to", at - 2, lasts + 4)
+        run.memcpy(way, ts=start, dur=40, bytes=nbytes, correlation=run.launch("cudaMemcpyAsync", ts=at, dur=lasts))
+    run.run(at=10_400, dur=2000)
+    (draft,) = [draft for draft in drafts_of(run) if draft.finding.evidence.get("sync_op") == "aten::to"]
+    evidence = draft.finding.evidence
+
+    assert (evidence["htod_waits_count"], evidence["htod_bytes"]) == (1, 1000)
+    assert (evidence["dtoh_waits_count"], evidence["dtoh_bytes"]) == (3, 1500)
+    assert (evidence["waits_count"], evidence["most_waits_count"]) == (4, 1)  # the first one waits for k, too
+    assert draft.finding.patterns[0] == "sync_copy_to_device"
+    assert "sync_copy_both_ways" in draft.finding.patterns
+
+
 def test_an_op_that_blocks_in_both_directions_has_one_finding():
     # copies to the device and back wait by turns; without those of one kind the others would wait
     run = Run()
@@ -524,6 +593,8 @@ def test_an_op_that_blocks_in_both_directions_has_one_finding():
 
     assert draft.finding.subject == "host blocked in aten::to"
     assert (evidence["copy_direction"], evidence["waits_count"]) == ("HtoD", 3)
+    assert (evidence["htod_waits_count"], evidence["dtoh_waits_count"], evidence["most_waits_count"]) == (2, 1, 3)
+    assert not {"htod_bytes", "dtoh_bytes"} & set(evidence)  # no size is recorded
     assert evidence["htod_blocked_ms"] == 2 * evidence["dtoh_blocked_ms"]
     assert draft.edit.unblocked.tolist() == [0, 1, 2]
 

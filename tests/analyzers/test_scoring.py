@@ -13,6 +13,7 @@ from rooftrace.analyzers.scoring import score
 from rooftrace.contracts.base import Score
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.replay.edits import Edit, HostCut
+from rooftrace.replay.facts import without_profiler
 from rooftrace.workflow.findings import find_and_score, is_inflated
 from tests.analyzers.workloads import NVJET, product, vectors, workload_of
 from tests.analyzers.workloads import Program as Ops
@@ -51,7 +52,8 @@ def host(scene: Scene, start: float, end: float) -> Edit:
 
 
 def scored(scene: Scene, *drafts: Draft, inflated: bool = False):
-    return score(drafts, scene.replay(), inflated=inflated)
+    replay = scene.replay()
+    return score(drafts, replay, halved=without_profiler(replay, {}) if inflated else None)
 
 
 def queued() -> Scene:
@@ -286,3 +288,28 @@ def test_a_wait_that_is_removed_scores_what_its_replay_saves():
     (finding,) = scored(scene, draft("idle.F1", Edit(unblocked=np.array([0])), tier="system")).findings
 
     assert finding.score == Score(low=14.62, mid=14.62, high=14.62)
+    assert "wait_may_move" not in finding.evidence
+
+
+def waiting_in_a_row(count: int) -> Scene:
+    """Calls in a row that all wait for a, then host work of 1,000, then b: only the first has to wait as recorded."""
+    #           0  10             1010 1015                2050 2060
+    # host     [a][---- sync ----------][sync]…[sync][work][b]
+    # GPU            [------ a ------]                          [b]
+    program = Program()
+    program.launched("a", ts=0, start=10, dur=1000)
+    program.launch(STREAM_SYNC, ts=2, dur=1013)
+    for number in range(1, count):
+        program.launch(STREAM_SYNC, ts=1015 + number, dur=0.5)
+    program.op("work", 1045, 1000)
+    program.launched("b", ts=2050, start=2060, dur=10)
+    return scene_of(program)
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, {}), (16, {"wait_may_move": True})])
+def test_waits_of_which_only_all_of_all_save_much_are_marked_as_such_that_may_move(count, told):
+    # Of one wait, an eighth left is an eighth lost. Of sixteen each leaves an eighth of what is still to wait for
+    scene = waiting_in_a_row(count)
+    (finding,) = scored(scene, draft("idle.F1", Edit(unblocked=np.arange(count)), tier="system")).findings
+
+    assert finding.evidence == {"time_ms": 1.0, **told}

@@ -133,21 +133,21 @@ def test_a_memset_is_no_copy():
     assert drafts_of(builder) == []
 
 
-def test_each_way_and_memory_of_two_per_cent_is_a_finding_and_the_rest_one():
-    # span 10,000: 300, 200, and 190 + 180 together
-    builder = Copies(compute=9130)
+def test_each_way_and_memory_of_one_per_cent_is_a_finding_and_the_rest_one():
+    # span 10,000: 300, 100, and 90 + 80 together
+    builder = Copies(compute=9430)
     builder.copy(PINNED, 300)
-    builder.copy(ON_GPU, 200)
-    builder.copy(BACK, 190)
-    builder.copy(PAGEABLE, 180)
+    builder.copy(ON_GPU, 100)
+    builder.copy(BACK, 90)
+    builder.copy(PAGEABLE, 80)
     findings = [draft.finding for draft in drafts_of(builder)]
 
     assert [(finding.subject, finding.evidence["exposed_copy_pct"]) for finding in findings] == [
-        ("exposed copies", 3.7),
         ("exposed pinned copies to the GPU", 3.0),
-        ("exposed copies on the GPU", 2.0),
+        ("exposed copies", 1.7),
+        ("exposed copies on the GPU", 1.0),
     ]
-    assert [finding.evidence["direction"] for finding in findings] == ["mixed", "HtoD", "DtoD"]
+    assert [finding.evidence["direction"] for finding in findings] == ["HtoD", "mixed", "DtoD"]
 
 
 def test_pinning_brings_pageable_copies_to_the_bandwidth_of_the_link():
@@ -206,6 +206,7 @@ def test_a_pinned_copy_to_the_gpu_blocks_its_call_no_more():
         1,
         0.11,
     )  # from 50 to the end of the copy, 160
+    assert (evidence["htod_blocked_ms"], evidence["dtoh_blocked_ms"]) == (0.11, 0.0)
     assert draft.edit.unblocked.size == 1
     # 630,000 bytes take 10 µs at 63 GB/s; and at most the idle time, 40 µs, goes with the standing still
     assert draft.edit.saved_ns.tolist() == [90_000]
@@ -216,7 +217,8 @@ def test_a_pinned_copy_to_the_gpu_blocks_its_call_no_more():
 def test_a_copy_to_the_host_has_to_be_waited_for():
     (draft,) = drafts_of(blocking(BACK))
 
-    assert draft.finding.evidence["blocking_count"] == 1
+    evidence = draft.finding.evidence
+    assert (evidence["blocking_count"], evidence["htod_blocked_ms"], evidence["dtoh_blocked_ms"]) == (1, 0.0, 0.11)
     assert draft.edit.unblocked.size == 0
 
 
@@ -340,6 +342,7 @@ def test_equal_transfers_from_one_place_in_a_step_are_told_once():
         pytest.param(repeating(2, steps=3), id="two in each of three steps"),
         pytest.param(repeating(6, frames=("a.py(1): f", "b.py(2): g", "c.py(3): h")), id="from three lines"),
         pytest.param(repeating(5, name=ON_GPU), id="on the GPU"),
+        pytest.param(repeating(5, name=BACK), id="results that come back"),
         pytest.param(repeating(5, nbytes=None), id="of unknown size"),
     ],
 )

@@ -142,8 +142,8 @@ def test_submit_tells_every_problem_and_how_often_it_may_be_mended(call, run, pr
     assert "gemm.F1 action: `9`" in tries[0].out
     assert {outcome.out.splitlines()[-1] for outcome in tries} == {"refused gemm"}
     assert [outcome.err.splitlines()[-1].split("hint: ")[1] for outcome in tries] == [
-        "Mend what is named above and submit the whole text again (up to 2 times)",
-        "Mend what is named above and submit the whole text again (once more)",
+        "Mend what stdout names, by rule and place, and submit the whole text again (up to 2 times)",
+        "Mend what stdout names, by rule and place, and submit the whole text again (once more)",
         "Stop here and answer `refused gemm`: the report keeps the pack's own words unless another writer does better",
     ]
 

@@ -21,7 +21,9 @@ def test_analyze_prints_the_path_and_nothing_else(call, here):
 
     assert (outcome.out, outcome.code) == ("run/analysis.md\n", 0)
     # 600 us of 802 us idle is 74.8 %
-    assert re.match(r"wrote report: span 802\.0 µs, idle 74\.8 %, \d findings, health good; first: \w", outcome.err)
+    assert re.match(
+        r"wrote report: span 802\.0 µs, idle 74\.8 %, \d+ ranked findings? of \d+, health good; first: \w", outcome.err
+    )
     assert outcome.err.count("\n") == 1
 
 

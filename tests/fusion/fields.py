@@ -29,6 +29,8 @@ FUSION = frozenset(
         "notes",
         "confidence",
         "replacement",
+        "kinds_count",
+        "shown_count",
     }
 )
 # With a time to claim (`kind` is `modelled`), and without (`upper_bound`).
@@ -43,6 +45,11 @@ FUSION_RATED = frozenset(
         "separate_bytes",
         "host_cut_ms",
         "dtype",
+        "fused_us",
+        "longest_us",
+        "best_member_pct",
+        "slow_fused_ms",
+        "least_saving_ms",
     }
 )
 FUSION_UNRATED = frozenset({"unmodelled"})

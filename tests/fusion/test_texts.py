@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from rooftrace.analyzers.fusion import analyze
 from rooftrace.report.prose import Knowledge, write_finding
 from tests.analyzers.workloads import workload_of
@@ -41,7 +43,7 @@ def test_a_score_beyond_the_kernels_time_is_explained_by_the_hosts_work():
     evidence, reasoning = first(model).evidence, first(model).reasoning
 
     assert evidence["host_cut_ms"] == 0.056  # seven calls of 8 µs are made no more
-    assert "kernel time and the host's work for the launches removed (7: 56.0 µs)" in reasoning
+    assert "The 7 launches that go cost the host 56.0 µs, which the score counts as well." in reasoning
 
 
 def test_a_loop_that_saves_no_traffic_claims_none():
@@ -173,15 +175,25 @@ def test_several_fusions_of_an_eager_model_have_one_move_in_the_first():
     assert [sentence in finding.resolution for finding in two] == [False, False]
 
 
-def test_one_move_is_in_the_summary_and_names_liger_only_for_transformers():
+def of_transformers(model_class):
+    """Three chains, and a copy inside a model of Transformers."""
     model = several(3)
-    with model.frame("transformers/models/t5/modeling_t5.py(55): forward"):
+    with model.frame("transformers/models/some/modeling_some.py(55): forward"), model.module(f"{model_class}_0"):
         model.call("aten::copy_", 1, X, X, kernel=COPY, scalars=("False",))
+    return model
 
+
+@pytest.mark.parametrize(
+    ("model_class", "expected"),
+    [
+        ("LlamaForCausalLM", "torch.compile of the model, an inference engine, or Liger patches"),
+        # Liger has no patches for models of images: a classifier is told what holds for any model
+        ("ViTForImageClassification", "torch.compile of the model or an inference engine"),
+    ],
+)
+def test_one_move_is_in_the_summary_and_names_liger_only_for_language_models_of_transformers(model_class, expected):
     assert analyze(workload_of(several(3)))[0]["one_move"] == "torch.compile of the model or an inference engine"
-    assert analyze(workload_of(model))[0]["one_move"] == (
-        "torch.compile of the model, an inference engine, or Liger patches"
-    )
+    assert analyze(workload_of(of_transformers(model_class)))[0]["one_move"] == expected
     assert "one_move" not in analyze(workload_of(several(2)))[0]
 
 
@@ -199,3 +211,20 @@ def test_a_model_with_generated_kernels_does_not_run_eagerly():
         model.call("triton_poi_fused_add_0", 5, X, X, kernel="triton_poi_fused_add_0")
 
     assert "one_move" not in analyze(workload_of(model))[0]
+
+
+@pytest.mark.parametrize(
+    ("functor", "shown"),
+    [
+        ("at::native::CUDAFunctor_add<c10::BFloat16>", "vectorized_elementwise_kernel<… CUDAFunctor_add>"),
+        ("at::native::GeluCUDAKernelImpl", "vectorized_elementwise_kernel<… GeluCUDAKernelImpl>"),
+    ],
+)
+def test_a_long_kernel_name_keeps_the_functor_that_tells_it(functor, shown):
+    model = Model()
+    kernel = f"void at::native::vectorized_elementwise_kernel<4, {functor}, std::array<char*, 3ul> >"
+    with model.module("Head_0"):
+        model.call("aten::cos", 30, X, kernel=kernel)
+        model.call("aten::tanh", 30, X)
+
+    assert first(model).evidence["kernel_chain"].split(" -> ")[0] == shown

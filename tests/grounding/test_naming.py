@@ -113,3 +113,122 @@ def test_names_that_only_the_evidence_about_the_model_holds_pass(tmp_path):
 
     assert told("GROUND004", text, grounds) == []
     assert told("GROUND002", text, grounds) == []
+
+
+# Names that no trace holds yet, settings, and evidence ids, each beside what stays refused
+
+
+def refused(text, grounds, **about):
+    return [problem.split("`")[1] for problem in told("GROUND004", text, grounds, **about)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In a new trace `_MultiProcessingDataLoaderIter` appears instead of `aten::mm`.",
+        "In a new trace `triton_poi_fused_gelu_0` or `triton_red_fused_sum_1` shows up, and `aten::mm` is gone.",
+        "A new kernel `rmsnorm_fwd_kernel` stands where `aten::mm` was.",
+        "`aten::mm` is replaced by `fused_gelu_kernel`.",
+        "`fused_gelu_kernel` replaces `aten::mm`.",
+        "`fused_gelu_kernel` takes the place of `aten::mm`.",
+        "Look for `fused_gelu_kernel` under `aten::mm`.",
+    ],
+)
+def test_verify_may_name_what_is_to_appear(text, grounds):
+    assert refused(text, grounds, slot="verify") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In a new trace `fused_gelu_kernel` is gone.",
+        "In a new trace `fused_gelu_kernel` no longer appears.",
+        "In a new trace the time of `fused_gelu_kernel` falls.",
+        "In a new trace `aten::mm` appears instead of `fused_gelu_kernel`.",
+        "In a new trace `aten::mm` replaces `fused_gelu_kernel`.",
+        "In a new trace `aten::mm` appears where `fused_gelu_kernel` was.",
+        "In a new trace `aten::mm` appears and `fused_gelu_kernel` disappears.",
+        "`fused_gelu_kernel`, which appears today, is gone.",
+        "`fused_gelu_kernel` appears so far.",
+    ],
+)
+def test_verify_may_not_name_what_is_said_to_be_there_or_to_go(text, grounds):
+    assert refused(text, grounds, slot="verify") == ["fused_gelu_kernel"]
+
+
+@pytest.mark.parametrize("slot", ["insight", "action", "reasoning", "resolution"])
+def test_only_verify_speaks_of_what_is_to_appear(slot, grounds):
+    assert refused("A new kernel `fused_gelu_kernel` appears.", grounds, slot=slot) == ["fused_gelu_kernel"]
+
+
+@pytest.mark.parametrize("code", ["win_45_pct", "saved 3 ms", "3ms", "speedup_2x"])
+def test_a_quantity_is_nothing_that_appears(code, grounds):
+    assert refused(f"In a new trace `{code}` appears.", grounds, slot="verify") == [code]
+
+
+def test_the_message_says_how_verify_names_what_is_to_come(grounds):
+    assert told("GROUND004", "It is `zzqq`.", grounds, slot="verify") == [
+        "`zzqq` is neither in the trace nor an API or setting; cite the id that holds the name, or say it without one. "
+        "Of a name that is to come, say so: `zzqq` appears"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Set `output_attentions` to False.",
+        "Pass `output_attentions=False`, or set `model.config.output_attentions = False`.",
+        "Look at `vision_config.output_attentions`.",
+        "Use the keyword argument `interpolate_positions` of the processor.",
+        "Turn the `use_fast_path` option off.",
+    ],
+)
+def test_settings_that_no_list_holds_pass_where_they_are_written_as_such(text, grounds):
+    assert refused(text, grounds, slot="action") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "slot", "name"),
+    [
+        ("Fuse `turbo_norm` first.", "action", "turbo_norm"),
+        ("The `turbo_norm` runs long.", "resolution", "turbo_norm"),
+        ("Set `turbo_norm_fwd` to True.", "action", "turbo_norm_fwd"),
+        ("Pass `rmsnorm_kernel` on.", "action", "rmsnorm_kernel"),
+        ("Set `turbo_mode_64` to on.", "action", "turbo_mode_64"),
+        ("The argument `turbo_norm` takes most of the time.", "insight", "turbo_norm"),
+        ("It calls `turbo_norm.forward`.", "action", "turbo_norm.forward"),
+        ("It calls `Turbo_config.forward`.", "action", "Turbo_config.forward"),
+        ("Set `speed_config.gain_45` once.", "action", "speed_config.gain_45"),
+    ],
+)
+def test_other_names_are_no_settings(text, slot, name, grounds):
+    assert refused(text, grounds, slot=slot) == [name]
+
+
+def test_the_message_says_how_a_setting_is_written(grounds):
+    assert told("GROUND004", "Drop `z_q`.", grounds, slot="action") == [
+        "`z_q` is neither in the trace nor an API or setting; cite the id that holds the name, or say it without one. "
+        "A setting is written with its value: `z_q=VALUE`"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [
+        ("It is `gemm.F1.time_ms`.", "gemm.F1.time_ms"),
+        ("It is `ledger.span_ms`.", "ledger.span_ms"),
+        ("It is `efficiency_pct`.", "gemm.F1.efficiency_pct"),
+    ],
+)
+def test_an_evidence_id_in_backticks_is_told_as_what_it_is(text, cited, grounds):
+    code = text.split("`")[1]
+
+    assert told("GROUND004", text, grounds) == [
+        f"`{code}` is an evidence id and no name: cite it, {{{{{cited}}}}}, without backticks"
+    ]
+
+
+def test_an_evidence_id_among_words_is_told_as_what_it_is(grounds):
+    assert told("GROUND004", "It is ledger.span_ms that counts.", grounds) == [
+        "`ledger.span_ms` is an evidence id and no name: cite it, {{ledger.span_ms}}"
+    ]

@@ -15,6 +15,15 @@ RATED: Evidence = {
     "instances_count": 20,
     "kernels_count": 20,
     "mean_kernel_us": 500.0,
+    "top_kernel_us": 500.0,
+    "top_kernel_pct": 95.0,
+    "beside_pct": 5.0,
+    "kernel_arch": "sm90",
+    "old_arch_kernel": False,
+    "align1": False,
+    "training": False,
+    "causal_lm": False,
+    "engine": "",
     "kernels_per_instance": 1.0,
     "library": "cuBLAS/cuBLASLt",
     "top_op": "aten::mm",
@@ -32,6 +41,7 @@ RATED: Evidence = {
     "bound": "memory",
     "precision": "bfloat16",
     "efficiency_pct": 40.0,
+    "top_efficiency_pct": 40.0,
     "gpu_vendor": "nvidia",
     "gpu_tf32": True,
     "gpu_bf16": True,
@@ -54,8 +64,11 @@ LOOKUP = {"category": "embedding", "top_op": "aten::embedding", "op_names": "ate
 TABLES = {**LOOKUP, "tables_count": 26, "fits_cache": False, "indices_count": 4096, "stored_bytes": 1 << 30}
 SOFTMAX = {"top_op": "aten::_softmax", "op_names": "aten::_softmax, aten::sum"}
 # What a rating says; findings without one lack it.
-RATING = ("bound", "precision", "efficiency_pct")
+RATING = ("bound", "precision", "efficiency_pct", "top_efficiency_pct")
 TRITON: Evidence = {**UNRATED, "category": "triton", "library": "Inductor", "top_kernel": "triton_red_fused_mine_0"}
+TINY = {"mean_kernel_us": 9.9, "top_kernel_us": 9.9, "kernels_count": 100}
+AT_CEILING = {"efficiency_pct": 80.0, "top_efficiency_pct": 80.0}
+AMD = ({"gpu_vendor": "amd"}, {"gpu_vendor": "nvidia"})
 NORM = {"category": "normalization", "top_op": "aten::native_layer_norm", "op_names": "aten::native_layer_norm"}
 EXPERTS = {"category": "moe", "top_op": "vllm::fused_experts", "top_kernel": "grouped_gemm_kernel"}
 TRITON_EXPERTS = {**EXPERTS, "top_kernel": "fused_moe_kernel"}
@@ -63,6 +76,10 @@ TRITON_EXPERTS = {**EXPERTS, "top_kernel": "fused_moe_kernel"}
 # (analyzer, pattern): what is so where it fires, and what then makes it not fire.
 CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
     ("gemm", "batched_attention"): ({"batched": True, "attention_module": True}, {"attention_module": False}),
+    ("gemm", "batched_attention_unaligned"): (
+        {"align1": True, "batched": True, "attention_module": True},
+        {"align1": False},
+    ),
     ("gemm", "batched_products"): ({"batched": True}, {"attention_module": True}),
     ("gemm", "fp32_on_bf16_units"): (
         {"precision": "float32", "bound": "compute", "gpu_tf32": False},
@@ -73,13 +90,16 @@ CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
         {"gpu_vendor": "amd"},
     ),
     ("gemm", "fp32_without_tf32"): ({"precision": "float32", "bound": "compute"}, {"tf32": True}),
+    ("gemm", "small_and_slow"): ({"bound": "latency"}, {"batched": True}),
+    ("gemm", "older_kernels"): ({"old_arch_kernel": True}, {"align1": True}),
+    ("gemm", "on_amd"): AMD,
     ("gemm", "latency_bound"): ({"bound": "latency"}, {"bound": "memory"}),
     ("gemm", "looped_products"): ({"part": "loop", "calls_per_loop": 8}, {"calls_per_loop": 1}),
     ("gemm", "low_compute_efficiency"): ({"bound": "compute", "efficiency_pct": 49.9}, {"efficiency_pct": 50.0}),
     ("gemm", "memory_bound"): ({}, {"batched": True}),
     ("gemm", "misaligned"): ({"misaligned": True, "odd_dims": "N, K"}, {"odd_dims": "M"}),
     ("gemm", "misaligned_rows"): ({"misaligned": True, "odd_dims": "M"}, {"odd_dims": "M, N"}),
-    ("gemm", "near_ceiling"): ({"bound": "compute", "efficiency_pct": 70.0}, {"efficiency_pct": 69.9}),
+    ("gemm", "near_ceiling"): ({"bound": "compute", **AT_CEILING}, {"efficiency_pct": 79.9}),
     ("gemm", "skinny_memory_bound"): ({"m": 16}, {"m": 17}),
     ("attention", "decode_memory_bound"): (DECODE, {"top_kernel": "flash_fwd_kernel"}),
     ("attention", "few_tiles"): ({**FUSED, "tiles_per_unit": 1.9}, {"tiles_per_unit": 2.0}),
@@ -94,7 +114,7 @@ CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
         {"op_names": "aten::_scaled_dot_product_efficient_attention"},
         {"gpu_bf16": False},
     ),
-    ("attention", "near_ceiling"): ({**FUSED, "efficiency_pct": 60.0}, {"efficiency_pct": 59.9}),
+    ("attention", "near_ceiling"): ({**FUSED, **AT_CEILING}, {"top_efficiency_pct": 79.9}),
     ("attention", "unfused_math"): (MATH, {"fused": True}),
     ("moe", "compute_bound_experts"): (EXPERTS | {"bound": "compute"}, {"efficiency_pct": 60.0}),
     ("moe", "memory_bound_experts"): (EXPERTS, {"bound": "latency"}),
@@ -118,11 +138,9 @@ CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
     ("elementwise", "fills"): (MEMORY | {"top_op": "aten::zero_"}, {"top_op": "aten::copy_"}),
     ("elementwise", "generated_kernels"): (ELEMENTWISE | {"library": "Inductor"}, {"category": "memory"}),
     ("elementwise", "low_bandwidth"): (ELEMENTWISE | {"efficiency_pct": 39.9}, {"mean_kernel_us": 19.9}),
-    ("elementwise", "many_tiny_kernels"): (
-        ELEMENTWISE | {"mean_kernel_us": 9.9, "kernels_count": 100},
-        {"kernels_count": 99},
-    ),
-    ("elementwise", "near_bandwidth"): (ELEMENTWISE | {"efficiency_pct": 60.0}, {"efficiency_pct": 59.9}),
+    ("elementwise", "many_tiny_kernels"): (ELEMENTWISE | TINY, {"top_kernel_us": 10.0}),
+    ("elementwise", "fp32_tensors"): (ELEMENTWISE | {"precision": "float32"}, {"gpu_bf16": False}),
+    ("elementwise", "near_bandwidth"): (ELEMENTWISE | AT_CEILING, {"top_efficiency_pct": 79.9}),
     ("elementwise", "optimizer_foreach"): (OPTIMIZER | FOREACH, {"top_op": "aten::_foreach_copy_"}),
     ("elementwise", "optimizer_fused"): (
         OPTIMIZER | {"top_op": "aten::_fused_adamw_", "op_names": "aten::_fused_adamw_"},
@@ -147,7 +165,8 @@ CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
     ("reduction", "softmax"): (SOFTMAX, {"attention_module": True}),
     ("reduction", "softmax_among_others"): (SOFTMAX | {"top_share_pct": 69.9}, {"top_share_pct": 70.0}),
     ("reduction", "softmax_in_attention"): (SOFTMAX | {"attention_module": True}, {"top_share_pct": 49.9}),
-    ("reduction", "tiny_reductions"): ({"mean_kernel_us": 9.9, "kernels_count": 100}, {"mean_kernel_us": 10.0}),
+    ("reduction", "tiny_reductions_in_training"): (TINY | {"training": True}, {"training": False}),
+    ("reduction", "tiny_reductions"): (TINY, {"training": True}),
     ("normalization", "batch_norm"): (NORM | {"op_names": "aten::cudnn_batch_norm"}, {"op_names": "aten::group_norm"}),
     ("normalization", "fused_add_norm"): (
         NORM | {"op_names": "_C::fused_add_rms_norm"},
@@ -159,11 +178,13 @@ CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
         {"op_names": "aten::native_layer_norm"},
     ),
     ("normalization", "layer_or_rms_norm"): (NORM, {"op_names": "_C::fused_add_rms_norm"}),
-    ("normalization", "many_small_norms"): (
-        NORM | {"mean_kernel_us": 9.9, "kernels_count": 100},
-        {"mean_kernel_us": 10.0},
+    ("normalization", "many_small_norms"): (NORM | TINY, {"mean_kernel_us": 10.0}),
+    ("normalization", "liger_norms"): (NORM | {"causal_lm": True, "library": "PyTorch native"}, {"engine": "vLLM"}),
+    ("normalization", "small_norms_in_vllm"): (
+        NORM | TINY | {"engine": "vLLM", "op_names": "aten::rms_norm"},
+        {"engine": ""},
     ),
-    ("normalization", "near_bandwidth"): (NORM | {"efficiency_pct": 60.0}, {"bound": "latency"}),
+    ("normalization", "near_bandwidth"): (NORM | AT_CEILING, {"bound": "latency"}),
     ("normalization", "norm_backward"): (
         NORM | {"top_op": "aten::native_layer_norm_backward", "phase": "mixed"},
         {"top_op": "aten::native_layer_norm"},
@@ -183,11 +204,17 @@ CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
         {"bound": "memory"},
     ),
     ("convolution", "fp32_without_tf32"): ({"precision": "float32", "bound": "compute"}, {"gpu_tf32": False}),
-    ("convolution", "latency_bound"): ({"bound": "latency"}, {"bound": "compute"}),
+    ("convolution", "latency_bound"): ({"bound": "latency", "top_kernel_us": 9.9}, {"top_kernel_us": 10.0}),
+    ("convolution", "slow_kernel"): ({"bound": "latency"}, {"top_kernel_us": 9.9}),
+    ("convolution", "patch_embedding"): (
+        {"patches": True, "in_channels": 3, "efficiency_pct": 29.9},
+        {"in_channels": 5},
+    ),
+    ("convolution", "on_amd"): AMD,
     ("convolution", "layout_changes"): ({"part": "layout", "calls_ms": 2.0}, {"part": "recomputation"}),
     ("convolution", "low_efficiency"): ({"bound": "compute", "efficiency_pct": 49.9}, {"efficiency_pct": 50.0}),
     ("convolution", "memory_bound"): ({}, {"bound": "latency"}),
-    ("convolution", "near_ceiling"): ({"bound": "compute", "efficiency_pct": 60.0}, {"bound": "memory"}),
+    ("convolution", "near_ceiling"): ({"bound": "compute", **AT_CEILING}, {"bound": "memory"}),
     ("triton", "handwritten"): (
         TRITON | {"library": "Triton", "top_kernel": "triton_mine"},
         {"top_kernel": "triton__0d1d2d"},
@@ -198,6 +225,7 @@ CASES: dict[tuple[str, str], tuple[Evidence, Evidence]] = {
     ),
     ("triton", "nameless"): (TRITON | {"top_kernel": "triton_"}, {"top_kernel": "triton_unk_fused_sort_0"}),
     ("triton", "replayed"): (TRITON | {"graph_replayed": True}, {"kind": "modelled"}),
+    ("triton", "on_amd"): (TRITON | AMD[0], AMD[1]),
     ("triton", "template"): (TRITON | {"top_kernel": "triton_tem_fused_mine_0"}, {"top_kernel": "triton_red_fused_0"}),
     ("triton", "undecoded"): (TRITON, {"top_kernel": "triton_tem_fused_mine_0"}),
     ("triton", "uneven_calls"): (TRITON | {"variation_pct": 30.0}, {"variation_pct": 29.9}),

@@ -39,6 +39,19 @@ COMPUTE = frozenset(
         "gpu_vendor",
         "gpu_tf32",
         "gpu_bf16",
+        "top_kernel_ms",
+        "top_kernel_us",
+        "top_kernel_pct",
+        "beside_pct",
+        "kernel_arch",
+        "old_arch_kernel",
+        "old_arch_ms",
+        "align1",
+        "align1_ms",
+        "cleared_ms",
+        "training",
+        "causal_lm",
+        "engine",
     }
 )
 # Compute findings with a rating; `precision` also without one, where kernel names spell it.
@@ -49,6 +62,7 @@ RATED = frozenset(
         "bound",
         "precision",
         "efficiency_pct",
+        "top_efficiency_pct",
         "datasheet_efficiency_pct",
         "ceilings_kind",
         "achieved_tflops",
@@ -61,6 +75,9 @@ SPELLED = frozenset({"precision"})
 UNRATED = frozenset({"unmodelled", "unmodelled_share_pct"})
 # Of calls of attention whose shapes are recorded; of lookups in several tables at once.
 ATTENTION = frozenset({"causal", "heads_count", "query_tokens", "key_tokens", "tiles_per_unit"})
+# Of convolutions whose shapes and stride are recorded; of calls that are rated without their layout copies.
+CONVOLUTION = frozenset({"in_channels", "patches"})
+APART = frozenset({"layout_apart_ms"})
 LOOKUPS = frozenset({"tables_count", "indices_count", "stored_bytes", "fits_cache"})
 # Products in float32 that another precision would make faster.
 REMEDY = frozenset({"remedy_floor_ms", "remedy_precision"})
@@ -76,11 +93,12 @@ LOOPS = PRODUCT | {
     "launches_removed_count",
     "host_cut_ms",
 }
-COMPUTE_OPTIONAL = (
-    RATED | REMEDY | PRODUCT | SPELLED | UNRATED | ATTENTION | LOOKUPS | PARTS | LOOPS | {"claimed_by_fusion_ms"}
+COMPUTE_OPTIONAL = frozenset({"claimed_by_fusion_ms"}).union(
+    RATED, REMEDY, PRODUCT, SPELLED, UNRATED, ATTENTION, CONVOLUTION, APART, LOOKUPS, PARTS, LOOPS
 )
 # What the scoring adds to findings of any analyzer.
-SCORED = frozenset({"after_first_pct", "first_id", "half_host_score_pct", "profiler_sensitive"})
+HALVED = frozenset({"half_host_score_pct", "profiler_sensitive"})
+SCORED = HALVED | {"after_first_pct", "first_id", "wait_may_move"}
 
 # Idle findings: always there; by cause; of blocking calls; of slow hosts; of launch sequences that repeat.
 IDLE = frozenset(
@@ -122,8 +140,10 @@ GAPS = frozenset(
         "top_gap_frame",
         "top_gap_annotation",
         "call_pct",
+        "call_gaps_pct",
         "op",
         "op_pct",
+        "op_gaps_pct",
         "frame_pct",
     }
 )
@@ -136,14 +156,20 @@ SYNC = frozenset(
         "blocked_ms",
         "blocked_pct",
         "longest_wait_ms",
+        "most_waits_count",
         "blocking_copy",
         "guessed_pct",
     }
 )
+# Of blocking copies, by direction; sizes where all of them are recorded.
+TO_DEVICE = frozenset({"htod_waits_count", "htod_blocked_ms"})
+TO_HOST = frozenset({"dtoh_waits_count", "dtoh_blocked_ms"})
 PACE = frozenset(
     {"ops_per_ms", "python_pct", "python_module", "graph_candidate", "size_asserts_count", "size_asserts_pct"}
 )
 GRAPH = frozenset({"graph_idle_pct", "repeats_count", "launches_per_sequence", "sequences_count"})
+# Of slow launches beside which there is one gap of host code.
+LONE = frozenset({"lone_gap_ms", "lone_gap_pct", "lone_gap_before", "lone_gap_after"})
 ANNOTATED = frozenset({"at_begin_count", "at_begin_pct"})
 STALLS = frozenset(
     {
@@ -169,10 +195,15 @@ IDLE_OPTIONAL = (
     | LATENCY
     | ANNOTATED
     | STALLS
+    | TO_DEVICE
+    | TO_HOST
+    | LONE
+    | SCORED
     | {
         "aspect",
-        "htod_blocked_ms",
-        "dtoh_blocked_ms",
+        "htod_bytes",
+        "dtoh_bytes",
+        "loader",
         "gaps_per_step",
         "mean_kernel_us",
         "empty_queue_pct",
@@ -247,6 +278,8 @@ COPIES = frozenset(
         "top_copy_frame",
         "blocking_count",
         "blocked_ms",
+        "htod_blocked_ms",
+        "dtoh_blocked_ms",
         "on_compute_stream_pct",
         "ddp_bucket_count",
         "ddp_bucket_ms",

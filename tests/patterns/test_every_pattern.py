@@ -78,7 +78,7 @@ def test_no_two_patterns_of_an_analyzer_fire_on_the_same_predicate(analyzer: str
 
 
 def test_what_is_near_its_ceiling_is_told_to_be_left_alone() -> None:
-    at_the_ceiling = {**RATED, "bound": "compute", "efficiency_pct": 80.0}
+    at_the_ceiling = {**RATED, "bound": "compute", "efficiency_pct": 80.0, "top_efficiency_pct": 80.0}
 
     assert matching_patterns("gemm", at_the_ceiling) == ["near_ceiling", "default"]
     assert matching_patterns("attention", {**at_the_ceiling, "fused": True}) == ["near_ceiling", "default"]

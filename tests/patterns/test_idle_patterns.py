@@ -33,7 +33,7 @@ SYNC = {
     "copy_direction": "",
     "call": "cudaStreamSynchronize",
 }
-COPY = {**SYNC, "sync_op": "aten::to", "sync_class": "copy"}
+COPY = {**SYNC, "sync_op": "aten::to", "sync_class": "copy", "htod_waits_count": 3, "dtoh_waits_count": 2}
 LAUNCH = {
     **GAPS,
     "cause": "launch_bound",
@@ -42,6 +42,7 @@ LAUNCH = {
     "python_module": "",
 }
 EAGER = {**LAUNCH, "graph_candidate": False}
+STACKS = {**EAGER, "stacks_recorded": True}
 REPEATING = {**LAUNCH, "graph_candidate": True, "graph_idle_pct": 80.0}
 HOST = {**GAPS, "cause": "host_code", "graph_candidate": False, "python_pct": 90.0}
 FRAME = {"frame": "train.py(3): log"}
@@ -54,6 +55,8 @@ def of(cause, call="", **more):
 
 
 QUEUED = {"kind": "upper_bound"}
+ITSELF = {"loader": "launching_thread"}
+WORKERS = {"loader": "worker_processes"}
 # Pattern: evidence on which it fires, evidence on which it does not.
 CASES = {
     "sync_scalar_read": (SYNC, {**SYNC, "sync_class": "shape"}),
@@ -66,6 +69,8 @@ CASES = {
         {**SYNC, "inventory": True, "idle_pct": 0.4, "score_mid_pct": 0.9},
         {**SYNC, "inventory": True, "idle_pct": 0.4, "score_mid_pct": 1.0},
     ),
+    "sync_copy_both_ways": (COPY, {**COPY, "dtoh_waits_count": 0}),
+    "sync_wait_may_move": ({**SYNC, "wait_may_move": True}, {**SYNC, "wait_may_move": False}),
     "sync_frame": ({**SYNC, **FRAME}, SYNC),
     "sync_every_step": ({**SYNC, "waits_per_step": 1.0}, {**SYNC, "waits_per_step": 0.1}),
     "launch_bound_repeating": (REPEATING, {**REPEATING, "graph_candidate": False}),
@@ -76,7 +81,9 @@ CASES = {
         {**EAGER, "python_pct": 60.0},
     ),
     "tiny_kernels": ({**EAGER, "mean_kernel_us": 9.9}, {**EAGER, "mean_kernel_us": 10.0}),
-    "profiler_inflates_host": ({**EAGER, "stacks_recorded": True}, EAGER),
+    "profiler_inflates_host": ({**STACKS, "profiler_sensitive": True}, {**STACKS, "profiler_sensitive": False}),
+    "stacks_recorded": ({**STACKS, "profiler_sensitive": False}, {**STACKS, "profiler_sensitive": True}),
+    "lone_host_gap": ({**EAGER, "lone_gap_ms": 0.1}, {**EAGER, "lone_gap_ms": 0.0}),
     "host_code_frame": ({**HOST, **FRAME}, HOST),
     "host_code_unplaced": (HOST, {**HOST, **UNDER}),
     "host_code_annotation": ({**HOST, **UNDER}, {**HOST, **UNDER, **FRAME}),
@@ -92,8 +99,9 @@ CASES = {
         {**HOST, "graph_candidate": True, "graph_idle_pct": 60.0},
         {**HOST, "graph_candidate": False, "graph_idle_pct": 60.0},
     ),
-    "data_loading_frame": (of("data_loading", **FRAME), of("data_loading")),
-    "data_loading": (of("data_loading"), of("data_loading", **FRAME)),
+    "data_loading_frame": (of("data_loading", **FRAME, **ITSELF), of("data_loading", **FRAME, **WORKERS)),
+    "data_loading": (of("data_loading", **WORKERS), of("data_loading", **ITSELF)),
+    "data_loading_unplaced": (of("data_loading", loader="unknown"), of("data_loading", **WORKERS)),
     "garbage_collection": (of("garbage_collection", "Python GC"), of("host_code")),
     "compilation_of_code": (
         of("compilation", "torch/_dynamo/convert_frame.py(500): __call__"),
@@ -171,6 +179,11 @@ def test_every_pattern_but_the_default_has_a_case():
         (of("memory_management", "cudaFree"), "allocator_frees"),
         (of("memory_management", "torch/cuda/memory.py(212): empty_cache"), "allocator_frees"),
         (of("dependency", **QUEUED), "waits_for_stream"),
+        (of("data_loading", **FRAME, loader="unknown"), "data_loading_frame"),
+        (of("data_loading", **ITSELF), "data_loading_unplaced"),
+        (of("data_loading", **FRAME, **WORKERS), "data_loading"),
+        (of("data_loading", **FRAME, **ITSELF), "data_loading_frame"),
+        ({**COPY, "copy_direction": "HtoD", "wait_may_move": True}, "sync_copy_to_device"),
         (of("communication_setup", gaps_over_1ms_pct=90.0), "communicator_setup"),
     ],
 )
@@ -189,7 +202,7 @@ def test_no_cause_is_left_to_the_default_alone():
     )
     causes += ("garbage_collection", "graph_launch", "communication_setup", "profiler")
     complete = {"sync_op": "aten::item", "sync_class": "read", "graph_candidate": False, "call": "cudaMalloc"}
-    complete["python_pct"] = 90.0
+    complete |= {"python_pct": 90.0, "loader": "unknown"}
 
     for cause in causes:
         assert matching_patterns("idle", {**GAPS, "cause": cause, **complete})[0] not in (

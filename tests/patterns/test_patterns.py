@@ -34,6 +34,7 @@ ANALYZERS = (
 TOGETHER = (
     fields.RATED - fields.SPELLED,
     fields.ATTENTION,
+    fields.CONVOLUTION,
     fields.LOOKUPS,
     fields.LOOPS,
     fields.MESSAGES,
@@ -44,6 +45,10 @@ TOGETHER = (
     fields.LARGE_PINNED,
     fields.GAPS,
     fields.SYNC,
+    fields.TO_DEVICE,
+    fields.TO_HOST,
+    fields.LONE,
+    fields.HALVED,
     fields.PACE,
     fields.ANNOTATED,
     fields.STALLS,
@@ -344,3 +349,58 @@ def test_no_text_sets_something_at_a_share_of_a_floor():
     texts = [text for path in FILES for text in (getattr(read(path), name) or "" for name in TEXTS)]
 
     assert not [text for text in texts if re.search(r"at \{\{\w+\}\} of (its|their|the)( \w+)? floor", text)]
+
+
+VIT_GEMM = {
+    **WEIGHT,
+    "misaligned": False,
+    "odd_dims": "",
+    "m": 788,
+    "bound": "latency",
+    "efficiency_pct": 18.2,
+    "top_efficiency_pct": 18.1,
+    "old_arch_kernel": True,
+    "align1": False,
+}
+
+
+def test_a_small_product_far_above_a_kernels_latency_is_told_so_with_its_old_kernel():
+    # 788 x 768 x 768 in 8.3 µs on a kernel for Ampere, on an H100
+    assert matching_patterns("gemm", VIT_GEMM)[0] == "small_and_slow"
+    assert "older_kernels" in matching_patterns("gemm", VIT_GEMM)
+    assert "older_kernels" not in matching_patterns("gemm", VIT_GEMM | {"old_arch_kernel": False})
+    assert matching_patterns("gemm", VIT_GEMM | {"efficiency_pct": 90.0})[0] == "latency_bound"
+
+
+def test_unfused_attention_on_kernels_for_odd_sizes_names_both():
+    assert matching_patterns("gemm", BATCHED | {"align1": True})[:2] == [
+        "batched_attention_unaligned",
+        "batched_attention",
+    ]
+
+
+@pytest.mark.parametrize("analyzer", ["gemm", "elementwise", "normalization", "attention", "convolution"])
+@pytest.mark.parametrize(("whole", "top"), [(79.9, 90.0), (90.0, 62.6)], ids=["all below", "a large member below"])
+def test_only_kernels_at_four_fifths_of_a_ceiling_are_near_it(analyzer, whole, top):
+    known = {"category": analyzer, "fused": True, "batched": False, "gpu_vendor": "nvidia"}
+    known |= {"efficiency_pct": whole, "top_efficiency_pct": top}
+    near = [
+        name
+        for bound in ("memory", "compute")
+        for name in matching_patterns(analyzer, known | {"bound": bound})
+        if name.startswith("near")
+    ]
+
+    assert near == []
+
+
+@pytest.mark.parametrize("analyzer", ["gemm", "attention", "convolution", "normalization", "reduction", "elementwise"])
+def test_settings_of_one_vendor_are_in_no_advice_for_another(analyzer):
+    of_amd = re.compile(r"MIOPEN|ROCM|HIPBLASLT|rocm_fa|Instinct")
+    told = {
+        path.stem: [name for name in TEXTS if of_amd.search(getattr(read(path), name) or "")]
+        for path in sorted((PATTERNS / analyzer).glob("*.json"))
+        if not any(c.field == "gpu_vendor" and c.value == "amd" for c in read(path).when.all)
+    }
+
+    assert {name: texts for name, texts in told.items() if texts} == {}

@@ -106,9 +106,10 @@ class Stepwise:
                     dur -= round(Fraction(closure) * saved)
         end = start + max(dur, 0)
         before = self.reach.get(queue)
-        if any(item in edit.removed.tolist() for edit, _ in self.scenario):
+        gone = max((closure for edit, closure in self.scenario if item in edit.removed.tolist()), default=0.0)
+        if gone > 0:
             start = start if before is None else min(start, max([before, *waited]))
-            end = start
+            end = start + round((1 - Fraction(gone)) * max(dur, 0))
         self.starts[item], self.ends[item], self.last[queue] = start, end, start
         self.reach[queue] = end if before is None else max(before, end)
         self.firsts[queue] = min(self.firsts.get(queue, start), start)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from rooftrace.intervals import union
 from rooftrace.replay.edits import Edit
-from rooftrace.replay.facts import describe_replay, everywhere
+from rooftrace.replay.facts import describe_replay, everywhere, host_lanes, without_profiler
 from tests.schedule.scenes import RECORD, STREAM_SYNC, STREAM_WAIT, Program, scene_of
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -196,6 +198,42 @@ def test_all_host_time_is_that_between_the_first_launch_and_the_last_end():
     edit = Edit(host=everywhere(replay, 1.0))
 
     assert replay.spans([((edit, 1.0),)]) == [21_000]
+
+
+@pytest.mark.parametrize(
+    ("kept", "cuts"),
+    [
+        pytest.param(None, [(0, 410_000)], id="none"),
+        pytest.param((50_000, 250_000), [(0, 50_000), (250_000, 410_000)], id="in the middle"),
+        pytest.param((-5_000, 100_000), [(100_000, 410_000)], id="from before the first launch on"),
+        pytest.param((400_000, 500_000), [(0, 400_000)], id="beyond the last end"),
+        pytest.param((500_000, 600_000), [(0, 410_000)], id="after the run"),
+    ],
+)
+def test_what_the_recording_does_not_lengthen_is_not_halved(kept, cuts):
+    # Launches from 0 on, every 100; the last of 4 kernels of 100 ends at 410
+    program = Program()
+    for number in range(4):
+        program.launched("k", ts=100 * number, start=100 * number + 10, dur=100)
+    replay = scene_of(program).replay()
+    (lane,) = host_lanes(replay).tolist()
+    unslowed = {} if kept is None else {lane: union(np.array([kept[0]]), np.array([kept[1]]))}
+    (cut,) = without_profiler(replay, unslowed).host
+
+    assert (cut.lane, cut.share) == (lane, 0.5)
+    assert list(zip(cut.start.tolist(), cut.end.tolist(), strict=True)) == cuts
+
+
+def test_a_run_bound_by_one_long_call_of_the_host_stays_bound_by_the_host():
+    # Kernels of 60 launched every 100: halved, they run back to back; but not where calls of 80 before each launch stay
+    replay = scene_of(late_kernels()).replay()
+    (lane,) = host_lanes(replay).tolist()
+    starts = np.array([number * 100_000 + 10_000 for number in range(4)])
+    long = {lane: union(starts, starts + 80_000)}
+
+    assert describe_replay(replay, without_profiler(replay, {})).bound_by_half_host == "compute"
+    assert describe_replay(replay, without_profiler(replay, long)).bound_by_half_host == "host"
+    assert describe_replay(replay, without_profiler(replay, long)).half_host_ns == 420_000  # 460 less half of 4 * 20
 
 
 def test_halved_host_time_loses_no_nanosecond_to_rounding():

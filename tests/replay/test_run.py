@@ -140,6 +140,19 @@ def test_a_removed_kernel_leaves_its_place_in_the_queue():
     assert timeline.end.tolist() == [110_000, 110_000, 210_000]
 
 
+def test_what_a_closure_leaves_of_a_removed_kernel_runs_right_after_the_one_before_it():
+    program = back_to_back()
+    scene = scene_of(program)
+    edit = Edit(removed=np.array([scene.kernel("b")]))
+
+    # b is a quarter gone: of its 100 are 75 left, directly behind a; then c as ever
+    timeline = scene.replay().timeline(((edit, 0.25),))
+    assert timeline.start.tolist() == [10_000, 110_000, 185_000]
+    assert timeline.end.tolist() == [110_000, 185_000, 285_000]
+    assert span(program, edit, closure=0.25) == 275
+    assert span(program, edit, closure=0.0) == 300
+
+
 def test_a_removed_branch_of_a_graph_does_not_put_the_others_in_a_row():
     # a [10 ------------- 110]
     # r    [30-50]              beside a, 20 after its start

@@ -94,3 +94,28 @@ def test_counters_are_read_within_the_launches_there_are(tmp_path, launches, ski
 
     assert words[words.index("--launch-skip") + 1] == skip
     assert words[words.index("--launch-count") + 1] == count
+
+
+def test_the_least_efficient_heavy_op_has_a_command_whatever_its_rank(tmp_path):
+    files = gpu_files()
+    # Four functions of one name and the slow one behind them: 0.3 of 6 ms is 5 % of the op time, more than 2 %.
+    kinds = [
+        f"void cutlass::Kernel2<cutlass_80_tensorop_gemm_{size}>(Params)" for size in ("64x64", "128x64", "256x64")
+    ]
+    slow = "void cutlass::Kernel2<cutlass_tensorop_fprop_optimized_256x64>(Params)"
+    rows = files["evidence/kernels.csv"]
+    files["evidence/kernels.csv"] = [{**rows[0], "kernel": kind, "short": kind} for kind in kinds]
+    files["evidence/kernels.csv"] += [{**rows[0], "kernel": slow, "short": slow, "count": 1, "total_ns": 300_000}]
+    first, *others = files["evidence/ops.csv"]
+    slow_kernel = {"name": slow, "count": 1, "ns": 300_000, "library": "cuDNN"}
+    convolution = {**first, "id": "op9", "kernel_ns": 300_000, "efficiency_pct": 1.2, "kernels": [slow_kernel]}
+    files["evidence/ops.csv"] = [first, *others, convolution]
+    run = write_files(tmp_path, files)
+
+    commands = profile_commands(open_view(run, assemble(run)))
+
+    assert [(command.is_exact, command.least_pct) for command in commands] == [(True, None)] * 3 + [(True, 1.2)]
+    words = shlex.split(commands[-1].text)
+    assert words[words.index("--kernel-name-base") + 1] == "demangled"
+    assert words[words.index("--kernel-name") + 1] == "regex:cutlass_tensorop_fprop_optimized_256x64"
+    assert words[words.index("--launch-skip") + 1] == "0"  # it runs once

@@ -52,7 +52,7 @@ def test_a_system_finding_has_no_floor(tmp_path):
 
     assert " 2.500 ms in all; " in impact(text, "idle.F1")
     assert estimate(text, "idle-f1").startswith("2.500 ms, which is 25.0 % of the span, is what it takes; with 75 /")
-    assert "lies above the floor; closing 75 / 87.5 / 100 %" in estimate(text, "gemm-f1")
+    assert "lies above the modelled floor; closing 75 / 87.5 / 100 %" in estimate(text, "gemm-f1")
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,20 @@ def test_a_system_finding_has_no_floor(tmp_path):
             "multi_kernel",
             "multi_kernel.F1",
             {"confidence": "medium", "evidence": {"aspect": "small_collectives"}},
-            "; confidence medium (what a joined call takes is modelled from message sizes).",
+            "; confidence in the diagnosis medium (what a joined call takes is modelled from message sizes).",
         ),
         (
             "gemm",
             "gemm.F1",
             {"confidence": "low", "evidence": {"notes": "the reader of the result was not seen"}},
-            "; confidence low (the reader of the result was not seen).",
+            "; confidence in the diagnosis low (the reader of the result was not seen).",
         ),
-        ("gemm", "gemm.F1", {"confidence": "high", "evidence": {"notes": "seen"}}, "; confidence high."),
+        (
+            "gemm",
+            "gemm.F1",
+            {"confidence": "high", "evidence": {"notes": "seen"}},
+            "; confidence in the diagnosis high.",
+        ),
         (
             "idle",
             "idle.F1",
@@ -156,7 +161,7 @@ def test_equal_shapes_in_a_row_are_told_once(shapes, text):
 
 
 def test_the_family_of_a_model_may_be_written_as_its_description_shows():
-    shown = re.search(r"`(.*?)`", ModelProse.model_fields["family"].description)[1]
+    shown = re.search(r"such as (.*?)\. ", ModelProse.model_fields["family"].description)[1]
 
     model = ModelProse(
         analyzer="model",

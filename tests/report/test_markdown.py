@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rooftrace.report.cells import as_markdown, table
-from rooftrace.report.markdown import Safe, code, md, points, prose, tail, token
+from rooftrace.report.markdown import Safe, code, md, points, prose, spans, tail, token
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,16 @@ def test_a_table_stands_between_its_markers_and_escapes_its_cells():
 def test_a_list_is_refused_since_its_strings_would_go_unescaped():
     with pytest.raises(TypeError, match="a template writes a list"):
         as_markdown(["<script>"])
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("a name (`HF_TOKEN`): remove it", "a name (`HF_TOKEN`): remove it"),
+        ("`fusion.F1`, `idle.F1` and x_*y*", "`fusion.F1`, `idle.F1` and x\\_\\*y\\*"),
+        ("an odd ` stays shown", "an odd \\` stays shown"),
+        ("`<!-- /finding -->` <b>", "`<! -- /finding -- >` &lt;b&gt;"),
+    ],
+)
+def test_names_in_backticks_become_code_and_the_rest_shows_literally(text, markdown):
+    assert spans(text) == markdown

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
+from rooftrace.contracts.prose import ModelProse
+from rooftrace.contracts.report import ModelGuess, ReportFile
 from rooftrace.report.assemble import assemble, write
+from rooftrace.report.grounding.judge import Chosen
+from rooftrace.report.prose import with_prose
 from tests.report.sample import gpu_files, write_files
 
 SLOTS = ("insight", "action", "reasoning", "resolution", "verify")
@@ -185,8 +189,33 @@ def test_the_model_is_named_in_the_writers_words(run):
     text = contents(run)["analysis.md"]
     row = next(line for line in text.splitlines() if line.startswith("| Which model, parallelism, batch? |"))
     assert row.startswith(
-        "| Which model, parallelism, batch? | Qwen1.5-0.5B (decoder-only transformer; confidence medium). "
-        "A small decoder, trained for 2 steps.;"
+        "| Which model, parallelism, batch? | Qwen1.5-0.5B: decoder-only transformer, confidence medium. "
+        "A small decoder, trained for 2 steps. Shapes are in the tables above,"
+    )
+
+
+def test_the_report_of_record_names_the_model_as_the_page_does():
+    guess = ModelGuess(
+        name="A decoder", family="decoder", confidence="low", reasons=["Block"], facts={"layers_count": 2}
+    )
+    prose = ModelProse(
+        analyzer="model",
+        name="Qwen1.5-0.5B",
+        family="decoder-only transformer",
+        confidence="medium",
+        reasoning="The modules are a `Block_0` and a `Head`.",
+        summary="A small decoder, trained for two steps.",
+    )
+    report = ReportFile.model_construct(findings=[], unranked=[], model=guess)
+
+    named, _ = with_prose(report, Chosen(findings={}, summaries={}, model=prose, outcomes=()), {})
+
+    assert named.model == ModelGuess(
+        name="Qwen1.5-0.5B",
+        family="decoder-only transformer",
+        confidence="medium",
+        reasons=["Block"],
+        facts={"layers_count": 2},
     )
 
 

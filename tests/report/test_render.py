@@ -360,7 +360,7 @@ def test_fp32_without_tf32_names_products_on_gpus_that_have_it(tmp_path):
     ("is_host_bound", "answer"),
     [
         (True, "graphs or fewer launches would: `idle.F1` finds the host too slow;"),
-        (False, "graphs only where the host was late, which `idle.F1` does not show;"),
+        (False, "not at first: `idle.F1` waits for no launches; what bounds the run after the first fixes may,"),
     ],
 )
 def test_graphs_are_advised_where_the_host_was_late(tmp_path, is_host_bound, answer):

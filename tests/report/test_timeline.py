@@ -234,7 +234,10 @@ def test_the_first_eight_fusion_findings_with_an_instance_get_a_plot_which_their
     page, report = (run / "findings/fusion.md").read_text(), (run / "analysis.md").read_text()
     assert "](../plots/fusion.F1.svg)" in page
     assert "](plots/fusion.F1.svg)" in report
-    assert "of 3 equal instances the median by kernel time: its kernels, their launches and what they would be" in page
+    assert (
+        "of 3 instances with equal kernels and shapes the median by kernel time: its kernels, their launch calls (the "
+        "host's work around them is not drawn) and what they would be fused"
+    ) in page
     assert "fusion.F2.svg" not in page
 
 

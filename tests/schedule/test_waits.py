@@ -68,6 +68,19 @@ def test_else_it_is_the_stream_of_the_threads_last_launch():
     assert scene.schedule.waits.guessed.tolist() == [True]
 
 
+@pytest.mark.parametrize(("stream", "device", "guessed"), [(7, 0, False), (8, 1, False), (8, 0, True)])
+def test_of_a_device_with_one_stream_nothing_has_to_be_guessed(stream, device, guessed):
+    # The thread launches a on stream 7 of device 0 and waits; b runs there, too, on another device or another stream
+    program = Program()
+    program.launched("a", ts=0, start=5, dur=14)
+    program.launch(STREAM_SYNC, ts=2, dur=20)
+    program.launched("b", ts=30, start=36, dur=15, stream=stream, device=device)
+    scene = scene_of(program)
+
+    assert scene.waits() == [(STREAM_SYNC, "STREAM", "a")]
+    assert scene.schedule.waits.guessed.tolist() == [guessed]
+
+
 def test_where_that_stream_still_ran_at_the_return_it_was_the_stream_whose_work_ended_in_the_call():
     #            0    10   20   30
     # host   a b [- sync -]

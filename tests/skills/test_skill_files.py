@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rooftrace.cli import main
 from rooftrace.cli.parser import COMMANDS, parse
 from rooftrace.pack import ROOT
 from tests.repository.files import repository_files
@@ -178,3 +179,44 @@ def test_every_note_that_the_capture_guide_answers_exists():
 
     assert len(told) > 10
     assert [name for name in told if name not in notes] == []
+
+
+# What `explain` tells of a name that a skill or a report uses
+
+
+@pytest.fixture
+def explained(capsys):
+    def call(*arguments):
+        code = main(["explain", *arguments])
+        return code, capsys.readouterr().out
+
+    return call
+
+
+def codes(out):
+    return [line for line in out.splitlines() if line and not line.startswith(" ")]
+
+
+def test_a_name_of_several_patterns_is_told_of_each(explained):
+    code, out = explained("latency_bound")
+
+    assert (code, codes(out)) == (0, ["convolution/latency_bound", "gemm/latency_bound"])
+    assert out.count("\n  do: ") == 2
+
+
+def test_a_cause_of_idle_time_is_told_by_its_patterns_before_what_comparisons_say(explained):
+    code, out = explained("host_code")
+
+    assert (code, codes(out)[0], codes(out)[-1]) == (0, "idle/host_code_annotation", "compare/host_code")
+
+
+def test_a_full_code_is_told_alone(explained):
+    assert codes(explained("compare/host_code")[1]) == ["compare/host_code"]
+    assert codes(explained("gemm/latency_bound")[1]) == ["gemm/latency_bound"]
+
+
+def test_several_are_a_list_in_json_and_one_is_an_object(explained):
+    several, one = (json.loads(explained(name, "--json")[1]) for name in ("latency_bound", "launch_bound_eager"))
+
+    assert [entry["code"] for entry in several] == ["convolution/latency_bound", "gemm/latency_bound"]
+    assert one["code"] == "idle/launch_bound_eager"

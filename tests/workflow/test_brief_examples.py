@@ -21,9 +21,13 @@ PLANTED = ("exposed_all_reduce", "item_per_step", "slow_gemm")
 MISSING = "has no entry"  # an example shows a finding; the run has more
 
 
+# An analyzer that finds nothing in the planted run: its example is held against findings with the same fields.
+STANDS_FOR = {"memory": "normalization", "convolution": "gemm"}
+
+
 def analyzer_of(path):
     kind = path.stem.removeprefix("example_")
-    return "normalization" if kind == "memory" else kind
+    return STANDS_FOR.get(kind, kind)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,7 @@ def grounds(tmp_path_factory):
 
 def flaws(path, text, grounds):
     name = analyzer_of(path)
+    text = text.replace("convolution.F", "gemm.F")
     found = examine(f"prose/{name}.json", to_json(name, text), grounds).flaws
     return [str(flaw) for flaw in found if MISSING not in flaw.what]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from benchmarks.token_report import BYTES_PER_TOKEN, TARGET, TRACES, read_for_the_answer, sizes
 from rooftrace.contracts.base import Analyzer
 from rooftrace.pack import ROOT
+from rooftrace.patterns import load_patterns
+from rooftrace.report.assemble import open_grounds
 from rooftrace.workflow.agents import compose_briefs, prepare
-from rooftrace.workflow.briefs import MAX_BYTES, TYPICAL_BYTES, example_of
+from rooftrace.workflow.briefs import MAX_BYTES, TYPICAL_BYTES, compose_brief, example_of, rules_of
+from rooftrace.workflow.briefs import _told_whole as told_whole
 from rooftrace.workflow.options import AnalyzeOptions
 from tests.golden_runs.cases import GEMM
 from tests.support.trace_builder import TraceBuilder
@@ -97,10 +101,65 @@ def test_what_every_finding_says_alike_is_told_once(tmp_path):
 
 @pytest.mark.parametrize("analyzer", [*Analyzer.__args__, "model"])
 def test_the_filled_example_is_of_the_briefs_kind(analyzer):
-    kinds = {"convolution": "gemm", "moe": "gemm"}
-    kinds |= dict.fromkeys(("elementwise", "reduction", "triton", "generic"), "normalization")
+    ids = re.findall(r"\{\{(\w+)\.|^(\w+)\.F[0-9]+$", example_of(analyzer), re.M)
 
-    assert f"{{{{{kinds.get(analyzer, analyzer)}." in example_of(analyzer)
+    assert {cited or heading for cited, heading in ids} == {analyzer}
+
+
+def test_a_brief_names_in_a_line_each_the_findings_it_does_not_ask_for(tmp_path):
+    prepare(ROOT / "examples/transformer_training_h100.json.gz", tmp_path / "run", AnalyzeOptions(), {})
+    briefs = compose_briefs(tmp_path / "run")
+    told = {finding.id for finding in open_grounds(tmp_path / "run").findings.values()}
+
+    blocks = {name: [body for _, body in FENCED.findall(brief)] for name, brief in briefs.items() if name != "model"}
+    lines = {name: [line for body in bodies for line in body.splitlines()] for name, bodies in blocks.items()}
+    named = {
+        name: {line.partition(":")[0] for line in held if re.match(r"\w+\.F\d+: ", line)}
+        for name, held in lines.items()
+    }
+    assert any(body.startswith("not asked for: ") for bodies in blocks.values() for body in bodies)
+    assert {name: {other for other in told if other.startswith(f"{name}.")} for name in named} == named
+    assert [line for held in lines.values() for line in held if line.startswith("not asked") and "=" in line] == []
+
+
+def test_every_brief_of_findings_says_which_model_it_is(run):
+    briefs = {path.stem: path.read_text(encoding="utf-8") for path in (run / "tasks").glob("*.md")}
+
+    told = {
+        name: re.findall(r"^model \(by rules\): (.+)$", "".join(FENCED.findall(text)[0]), re.M)
+        for name, text in briefs.items()
+    }
+    model = open_grounds(run).report.model
+    assert {name for name in told if name != "model"} == {name for name in told if told[name]}
+    assert {line for lines in told.values() for line in lines} == {f"{model.name}, {model.family}"}
+
+
+def test_a_brief_of_fusions_tells_the_pace_of_the_host_and_no_more_of_idle_time(tmp_path):
+    prepare(ROOT / "examples/transformer_training_h100.json.gz", tmp_path / "run", AnalyzeOptions(), {})
+    grounds = open_grounds(tmp_path / "run")
+    idle = {"idle.F1.launch_us": 51.01, "idle.F1.queue_depth_max": 3, "idle.launch_bound_ms": 2.0}
+    findings = grounds.findings_of("fusion")[:1]
+
+    brief = compose_brief("fusion", findings, replace(grounds, values={**grounds.values, **idle}), {})
+
+    assert re.findall(r"^(idle\..*)$", FENCED.findall(brief)[0][1], re.M) == ["idle.F1.launch_us = 51.0 \u00b5s"]
+    assert "\n- idle.F1.launch_us: " in brief
+
+
+def test_words_about_a_score_above_the_saving_stand_only_where_it_is(run):
+    grounds = open_grounds(run)
+    finding = next(finding for finding in grounds.findings.values() if finding.score.high > 0)
+    span = grounds.values["ledger.span_ms"]
+    worth = finding.score.high / 100 * span
+    words = load_patterns("fusion")[0].model_copy(
+        update={"reasoning": "First. A score worth more than {{saving_ms}} is the host's ({{host_cut_ms}}). Last."}
+    )
+    for saving, is_told in ((worth / 2, True), (worth * 2, False)):
+        held = finding.model_copy(update={"evidence": {"saving_ms": saving, "host_cut_ms": 1.0}})
+        told = next(line for line in told_whole(words, held, grounds) if line.startswith("- reasoning"))
+        assert ("A score worth more" in told) is is_told
+        assert told.startswith("- reasoning: First. ")
+        assert told.endswith("Last.")
 
 
 def test_only_patterns_whose_predicate_holds_are_told(run):
@@ -196,13 +255,23 @@ def test_a_name_of_a_million_characters_leaves_the_brief_small(tmp_path):
 
 
 def test_the_rules_stand_once_in_a_brief(run):
-    rules = (ROOT / "templates/briefs/rules.md").read_text(encoding="utf-8").strip()
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in (run / "tasks").glob("*.md")}
 
-    assert [path.name for path in (run / "tasks").glob("*.md") if path.read_text("utf-8").count(rules) != 1] == []
+    assert [name for name, text in texts.items() if text.count(rules_of(name)) != 1] == []
+    assert [name for name, text in texts.items() if text.count("\n## Rules\n") != 1] == []
+
+
+def test_who_names_the_model_reads_no_rule_about_findings(run):
+    brief = (run / "tasks/model.md").read_text(encoding="utf-8")
+
+    assert not re.search(r"gemm\.|num_workers|replay\.bound_by|idle finding", brief)
+    of_findings, of_model = ({line[3:] for line in rules_of(name).splitlines()} for name in ("gemm", "model"))
+    assert len(of_findings & of_model) == 2  # on form, and on data between the fences
 
 
 def test_a_brief_over_the_limit_loses_knowledge_and_never_its_task(run, monkeypatch):
-    limit = (run / "tasks/gemm.md").stat().st_size - 1
+    monkeypatch.setattr("rooftrace.workflow.briefs._MEMBERS", (0,))  # what is dropped before any knowledge
+    limit = len(compose_briefs(run)["gemm"].encode()) - 1
     monkeypatch.setattr("rooftrace.workflow.briefs.MAX_BYTES", limit)
 
     brief = compose_briefs(run)["gemm"]

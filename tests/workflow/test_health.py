@@ -56,8 +56,8 @@ class TestWhatTheProfilerCostTheHost:
         found = health.assess(*read(tmp_path, launches(10)))
 
         assert inflation(found) == [
-            "With all host time halved the run would be bound by compute instead of host and the first findings would "
-            "be `gemm.F1` instead of `idle.F1`, `gemm.F1`: what recording it cost the host may be what makes the host "
+            "With recorded host time halved the run would be bound by compute instead of host and the first findings "
+            "would be `gemm.F1` instead of `idle.F1`, `gemm.F1`: what recording it cost the host may be what makes the host "
             "look like the limit. Capture again with record_shapes=False and with_stack=False before acting on "
             "findings about the host."
         ]
@@ -90,8 +90,12 @@ class TestWhatTheProfilerCostTheHost:
         same_order = replace(results, findings={})
 
         [order], [bound] = (inflation(health.assess(prepared, facts, one)) for one in (same_bound, same_order))
-        assert order.startswith("With all host time halved the first findings would be `gemm.F1` instead of `idle.F1`")
-        assert bound.startswith("With all host time halved the run would be bound by compute instead of host: what")
+        assert order.startswith(
+            "With recorded host time halved the first findings would be `gemm.F1` instead of `idle.F1`"
+        )
+        assert bound.startswith(
+            "With recorded host time halved the run would be bound by compute instead of host: what"
+        )
 
     def test_nothing_is_said_where_too_little_is_explained_to_replay(self, tmp_path: Path) -> None:
         prepared, facts, results = read(tmp_path, launches(10))

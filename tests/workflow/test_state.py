@@ -149,6 +149,20 @@ def test_the_second_writer_who_fails_leaves_the_packs_words():
     assert hand_out(state)[1] == []
 
 
+def test_a_refusal_after_the_words_were_given_up_leaves_the_report_as_it_is():
+    state, _ = hand_out(state_of("gemm"))
+    state, _ = hand_out(state)
+    state = reported(hand_out(state)[0], "a" * 64, is_checked=True)
+
+    after = refuse(state, "gemm", ["a problem"])
+
+    assert (statuses(after), after.report_sha256, after.checked_sha256) == (
+        {"gemm": "fallen_back"},
+        "a" * 64,
+        "a" * 64,
+    )
+
+
 def test_late_prose_is_accepted_and_the_report_is_to_be_written_again():
     state, _ = hand_out(state_of("gemm"))
     state, _ = hand_out(state)

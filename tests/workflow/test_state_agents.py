@@ -183,9 +183,10 @@ def test_the_models_name_enters_the_report(run):
     task, problems = submit(run, "model", text)
 
     assert (problems, task.status) == ([], "accepted")
-    assert "Test network 7B (single layer (training); confidence low). A single layer, trained in bfloat16." in (
-        run / "analysis.md"
-    ).read_text(encoding="utf-8")
+    row = next(line for line in (run / "analysis.md").read_text(encoding="utf-8").splitlines() if "Which model" in line)
+    assert [words in row for words in ("Test network 7B", "single layer", "A single layer, trained in bfloat16")] == [
+        True
+    ] * 3
     assert problems_of(run) == []
 
 
@@ -292,6 +293,70 @@ def test_a_run_that_nobody_touched_for_long_is_resumed_by_itself(run):
 
     assert [task["analyzer"] for task in step["tasks"]] == first
     assert step["note"].startswith(f"Handed out before and not back, so here again: {', '.join(first)}. ")
+
+
+def test_what_came_back_and_was_refused_is_not_said_to_be_out(run):
+    names = [task["analyzer"] for task in next_step(run)["tasks"]]
+    submit(run, names[0], "nonsense")
+
+    waiting = next_step(run)
+    assert waiting["note"].startswith(
+        f"Handed in and refused: {names[0]}; at once again with `next --resume`. "
+        f"Handed out before and not back: {', '.join(names[1:])}; at once again with `next --resume`."
+    )
+    assert waiting["waiting_for"] == names
+    assert next_step(run, is_resumed=True)["note"].startswith(
+        f"Handed in and refused, so here again: {names[0]}. "
+        f"Handed out before and not back, so here again: {', '.join(names[1:])}."
+    )
+    # nothing was handed in since
+    task = read(run).task(names[0])
+    assert (task.dispatches, task.submissions) == (2, 0)
+
+
+def test_a_text_handed_in_after_the_end_is_in_the_report_and_the_run_stays_done(run):
+    while next_step(run)["action"] == "write_prose":
+        pass
+    assert report(run) == []
+    assert next_step(run)["action"] == "done"
+
+    assert submit(run, "gemm", SOUND)[1] == []
+
+    assert "Wrap the step in `torch.compile`" in (run / "report.json").read_text(encoding="utf-8")
+    assert next_step(run)["action"] == "done"
+    assert submit(run, "gemm", FALSE)[1] != []
+    assert next_step(run)["action"] == "done"
+    assert problems_of(run) == []
+
+
+def test_an_early_report_is_not_asked_for_again_when_the_last_words_are_handed_in(run):
+    from rooftrace.report.asked import asked_findings
+
+    names = [task.analyzer for task in read(run).tasks]
+    assert report(run) == []
+    asked = asked_findings(ReportFile.model_validate_json((run / store.REPORT).read_bytes()))
+    model = "name: Some-1 net\nfamily: network, training\nconfidence: low\n"
+    model += "reasoning: The evidence names no model that is known.\nsummary: A small network that was trained.\n"
+    for name in names:
+        text = model if name == "model" else prose_for(*(finding.id for finding in asked[name]))
+        assert (name, submit(run, name, text)[1]) == (name, [])
+
+    assert (notice(run), problems_of(run)) == ("", [])
+    assert next_step(run)["action"] == "done"
+
+
+def test_a_name_with_other_characters_is_told_which_it_may_hold(run):
+    text = "name: ViT, `base`\nfamily: 2 towers, `a`\nconfidence: low\nreasoning: %s\nsummary: %s\n"
+
+    problems = submit(run, "model", text.replace("%s", "The evidence names no model that is known."))[1]
+
+    signs = "it may hold letters, digits, spaces and . _ + / ( ) -"
+    assert problems[1:] == [
+        f"  name: it holds , `; {signs}, and begins with a letter",
+        f"  family: it holds `; {signs} and commas, and begins with a letter",
+    ]
+    problems = submit(run, "model", text.replace("%s", "The evidence names no model.").replace("`", "", 4))[1]
+    assert problems[2:] == [f"  family: it begins with no letter; {signs} and commas, and begins with a letter"]
 
 
 def notice(run):

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from rooftrace.contracts.base import EvidenceValue, FindingKind
     from rooftrace.replay.edits import Edit
 
-# From this share of the span on, exposed communication or copies are analysed, and a kind of them stands alone.
+# From this share of the span on, exposed communication is analysed, and a kind of it stands alone; the same of copies,
+# which need no other rank to be mended.
 MIN_EXPOSED_PCT = 2.0
+MIN_COPY_PCT = 1.0
 NOT_RECORDED = "none recorded"
 _MOST_MEMBERS = 20
 _MOST_AROUND = 6
@@ -51,12 +53,12 @@ class Claim:
     confidence: str | None = None
 
 
-def stand_alone(exposed: Mapping[str, int], span_ns: int) -> list[list[str]]:
-    """Keys by the finding they belong to: one each from 2 % of the span on, the others together.
+def stand_alone(exposed: Mapping[str, int], span_ns: int, least_pct: float = MIN_EXPOSED_PCT) -> list[list[str]]:
+    """Keys by the finding they belong to: one each from a share of the span on, the others together.
 
     The others are left out where they are below the ranking limit and some key stands alone.
     """
-    alone = [key for key, ns in sorted(exposed.items()) if pct(ns, span_ns) >= MIN_EXPOSED_PCT]
+    alone = [key for key, ns in sorted(exposed.items()) if pct(ns, span_ns) >= least_pct]
     rest = [key for key in sorted(exposed) if key not in alone]
     left = pct(sum(exposed[key] for key in rest), span_ns)
     together = [rest] if rest and (not alone or left >= RANKING_LIMIT_PCT) else []

@@ -17,20 +17,23 @@ What it cannot see: why a kernel is slow inside (occupancy, bank conflicts, cach
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rooftrace.analyzers.compute_evidence import (
+    RunFacts,
     common_evidence,
     layout_evidence,
     library_of,
     machine_evidence,
     rated_evidence,
+    run_facts,
     unrated_evidence,
 )
 from rooftrace.analyzers.draft import Draft
+from rooftrace.analyzers.gemm_shapes import is_batched
 from rooftrace.analyzers.loops import Loops, find_loops
 from rooftrace.analyzers.parts import (
     LAYOUT_ANALYZERS,
@@ -66,6 +69,14 @@ _ANALYZER_OF_LOOPS = "gemm"
 _FASTER_THAN_RATED = ("inconsistent", "above-achievable")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Free:
+    """Which activities no fusion finding claims, and what is said of the run in each finding."""
+
+    activities: NDArray[np.bool_]
+    facts: RunFacts
+
+
 def analyze(
     workload: Workload, claimed: NDArray[np.bool_] | None = None
 ) -> dict[str, tuple[dict[str, EvidenceValue], list[Draft]]]:
@@ -73,13 +84,14 @@ def analyze(
 
     The gaps of ``claimed`` activities belong to fusion findings and are left out here.
     """
-    free = np.ones(workload.activities.row.size, dtype=bool) if claimed is None else ~claimed
+    mask = np.ones(workload.activities.row.size, dtype=bool) if claimed is None else ~claimed
     members: dict[str, list[int]] = defaultdict(list)
     for index, group in enumerate(workload.groups):
         if group.kernel_ns > 0:
             members[ANALYZER_OF_CATEGORY.get(group.category, "generic")].append(index)
     rest = without_layout_copies(workload)
-    loops = _loops_worth_telling(workload, free)
+    free = _Free(activities=mask, facts=run_facts(workload, rest))
+    loops = _loops_worth_telling(workload, mask)
     rest, emptied = without_activities(rest, loops.activities) if loops else (rest, frozenset[int]())
     results: dict[str, tuple[dict[str, EvidenceValue], list[Draft]]] = {}
     for analyzer in COMPUTE_ANALYZERS:
@@ -116,7 +128,7 @@ def _named(analyzer: str, drafts: list[Draft]) -> list[Draft]:
     return [draft.named(f"{analyzer}.F{number}") for number, draft in enumerate(drafts, start=1)]
 
 
-def _clustered(workload: Workload, analyzer: str, indices: Sequence[int], free: NDArray[np.bool_]) -> list[Draft]:
+def _clustered(workload: Workload, analyzer: str, indices: Sequence[int], free: _Free) -> list[Draft]:
     clusters: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for index in indices:
         key = _cluster_key(workload, index)
@@ -144,18 +156,18 @@ def _cluster_key(workload: Workload, index: int) -> tuple[str, ...] | None:
         return (group.category, "unrated", _GENERATED if library_of(workload, group) == _GENERATED else "")
     band = next(name for limit, name in _BANDS if rating.efficiency_pct < limit)
     wide = "" if faster_precision(workload, index) is None else f"{rating.precision} "
-    return (group.category, rating.bound, library_of(workload, group), band, wide)
+    # Advice about batched products is about two activations: no product with a weight may be among them.
+    batched = "batched " if is_batched(group) else ""
+    return (group.category, rating.bound, library_of(workload, group), band, wide, batched)
 
 
-def _draft(
-    workload: Workload, analyzer: str, key: tuple[str, ...], members: tuple[list[int], NDArray[np.bool_]]
-) -> Draft:
+def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], members: tuple[list[int], _Free]) -> Draft:
     """A finding whose id is still to be given."""
     indices = sorted(members[0], key=lambda i: (-_weight(workload, i), workload.op_ids[i]))
     ratings = [r for i in indices if isinstance(r := workload.ratings[i], Rating)]
-    edit = _edit([(workload.groups[i], _saved(workload, i)) for i in indices], members[1])
+    edit = _edit([(workload.groups[i], _saved(workload, i)) for i in indices], members[1].activities)
     if ratings:
-        subject = f"{key[0]} kernels of {key[2]}, {key[1]}-bound, {key[3]} of the {key[4]}ceiling"
+        subject = f"{key[5]}{key[0]} kernels of {key[2]}, {key[1]}-bound, {key[3]} of the {key[4]}ceiling"
         evidence = rated_evidence(workload, indices, ratings)
         evidence |= remedy_evidence(workload, indices, int(edit.saved_ns.sum()))
     else:
@@ -167,7 +179,7 @@ def _draft(
 
 def _with_evidence(
     workload: Workload,
-    members: tuple[list[int], NDArray[np.bool_]],
+    members: tuple[list[int], _Free],
     edit: Edit,
     labels: tuple[str, str, str, FindingKind],
     own: dict[str, EvidenceValue],
@@ -179,7 +191,8 @@ def _with_evidence(
     most = min(int(edit.saved_ns.sum()), covered_ns(workload, groups))
     time = sum(group.kernel_ns for group in groups)
     evidence = common_evidence(workload, indices, time) | machine_evidence(workload) | own
-    claimed = _claimed_ns(workload, indices, free)
+    evidence |= free.facts.evidence if "part" in own else free.facts.of(indices)
+    claimed = _claimed_ns(workload, indices, free.activities)
     evidence |= {"claimed_by_fusion_ms": ns_to_ms(claimed)} if claimed else {}
     known = {**evidence, "kind": kind, "category": category, "analyzer": analyzer}
     patterns = matching_patterns(analyzer, known)
@@ -200,7 +213,7 @@ def _with_evidence(
     return Draft(finding=finding, edit=edit, most_ns=most)
 
 
-def _layout_drafts(workload: Workload, analyzer: str, free: NDArray[np.bool_]) -> list[Draft]:
+def _layout_drafts(workload: Workload, analyzer: str, free: _Free) -> list[Draft]:
     """What the calls of an analyzer spend on moving data before and after their own work, if anything."""
     copies, indices = only_layout_copies(workload, analyzer)
     time = sum(workload.groups[i].kernel_ns for i in indices)
@@ -216,7 +229,7 @@ def _loops_worth_telling(workload: Workload, free: NDArray[np.bool_]) -> Loops |
     return loops if loops is not None and pct(loops.most_ns, workload.span_ns) >= RANKING_LIMIT_PCT else None
 
 
-def _loop_draft(loops: Loops, free: NDArray[np.bool_]) -> Draft:
+def _loop_draft(loops: Loops, free: _Free) -> Draft:
     workload = loops.workload
     indices = sorted(loops.groups, key=lambda i: (-workload.groups[i].kernel_ns, workload.op_ids[i]))
     labels: tuple[str, str, str, FindingKind] = (_ANALYZER_OF_LOOPS, "gemm", "loops of small products", "modelled")
@@ -226,7 +239,7 @@ def _loop_draft(loops: Loops, free: NDArray[np.bool_]) -> Draft:
     return replace(draft, finding=finding, most_ns=loops.most_ns)
 
 
-def _recomputed_drafts(workload: Workload, free: NDArray[np.bool_]) -> list[Draft]:
+def _recomputed_drafts(workload: Workload, free: _Free) -> list[Draft]:
     """Forward work that a backward pass runs again, if any; of the category with most of its time."""
     again, indices = only_recomputed(workload)
     by_category: Counter[str] = Counter()
@@ -241,7 +254,7 @@ def _recomputed_drafts(workload: Workload, free: NDArray[np.bool_]) -> list[Draf
 
 def _part_drafts(
     workload: Workload,
-    members: tuple[list[int], NDArray[np.bool_]],
+    members: tuple[list[int], _Free],
     labels: tuple[str, str, str, FindingKind],
     own: dict[str, EvidenceValue],
 ) -> list[Draft]:
@@ -250,7 +263,7 @@ def _part_drafts(
     if not indices:
         return []
     groups = [workload.groups[i] for i in indices]
-    edit = _edit([(group, workload.activities.dur[group.activities]) for group in groups], members[1])
+    edit = _edit([(group, workload.activities.dur[group.activities]) for group in groups], members[1].activities)
     return [_with_evidence(workload, (indices, members[1]), edit, labels, own)]
 
 

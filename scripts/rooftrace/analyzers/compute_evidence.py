@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooftrace import platforms
+from rooftrace.analyzers.compute_kernels import kernel_evidence
 from rooftrace.analyzers.gemm_shapes import gemm_evidence
-from rooftrace.analyzers.op_shapes import attention_evidence, lookup_evidence
+from rooftrace.analyzers.op_shapes import attention_evidence, convolution_evidence, lookup_evidence
+from rooftrace.analyzers.parts import is_fill
 from rooftrace.calltree import Link, module_class
+from rooftrace.fusion.eager import is_causal_lm
 from rooftrace.roofline import Rating, Unrated
 from rooftrace.units import NS_PER_S, ns_to_ms, pct
 
@@ -20,6 +24,36 @@ if TYPE_CHECKING:
     from rooftrace.contracts.base import EvidenceValue
 
 _MAX_NAMES = 6
+# Serving engines by a word that names of their ops and source files hold.
+_ENGINES = (("vllm", "vLLM"), ("sglang", "SGLang"), ("sgl_kernel", "SGLang"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What is told of a run once and said of each finding, and the layout copies of each op group, ns."""
+
+    evidence: dict[str, EvidenceValue]
+    copies_ns: dict[int, int]
+
+    def of(self, indices: Sequence[int]) -> dict[str, EvidenceValue]:
+        """For a finding about some groups, which are rated without their layout copies."""
+        apart = sum(self.copies_ns.get(index, 0) for index in indices)
+        return {**self.evidence, **({"layout_apart_ms": ns_to_ms(apart)} if apart else {})}
+
+
+def run_facts(workload: Workload, rest: Workload) -> RunFacts:
+    """Whether the run trains, which model kind and engine it names; ``rest`` is it without layout copies."""
+    context, names = workload.context, workload.trace.names
+    engine = next((name for word, name in _ENGINES if any(word in text for text in names)), "")
+    pairs = enumerate(zip(workload.groups, rest.groups, strict=True))
+    return RunFacts(
+        evidence={
+            "training": context.has_backward or context.has_optimizer,
+            "causal_lm": is_causal_lm(context),
+            "engine": engine,
+        },
+        copies_ns={at: taken for at, (whole, left) in pairs if (taken := whole.kernel_ns - left.kernel_ns)},
+    )
 
 
 def library_of(workload: Workload, group: OpGroup) -> str:
@@ -58,17 +92,20 @@ def common_evidence(workload: Workload, indices: list[int], time: int) -> dict[s
         "variation_pct": _variation_pct(top),
         "tf32": any(infos[code].facts.precision == "tfloat32" for code in top.kernel_codes),
         "fused": infos[top.kernel_codes[0]].fused,
+        **kernel_evidence(workload, groups),
         **layout_evidence(workload, groups, time),
         **gemm_evidence(top),
         **attention_evidence(top, workload.platform),
+        **convolution_evidence(top),
         **lookup_evidence(groups, workload.platform),
     }
 
 
 def layout_evidence(workload: Workload, groups: Sequence[OpGroup], time: int) -> dict[str, EvidenceValue]:
-    """Time of layout and copy kernels inside ops that are not copies themselves, and their names."""
+    """Time of kernels that move or clear data inside ops that are not copies themselves, and their names."""
     activities = workload.activities
     spent: Counter[str] = Counter()
+    cleared = 0
     for group in groups:
         if group.category == "memory":
             continue
@@ -76,12 +113,15 @@ def layout_evidence(workload: Workload, groups: Sequence[OpGroup], time: int) ->
             info = activities.infos[code]
             if info.category == "memory":
                 mine = activities.name[group.activities] == code
-                spent[info.short] += int(activities.dur[group.activities][mine].sum())
+                took = int(activities.dur[group.activities][mine].sum())
+                spent[info.short] += took
+                cleared += took if is_fill(info) else 0
     names = sorted(spent, key=lambda name: (-spent[name], name))
     return {
         "extra_kernels": ", ".join(names[:_MAX_NAMES]),
-        "layout_ms": ns_to_ms(spent.total()),
-        "layout_pct": pct(spent.total(), time),
+        "layout_ms": ns_to_ms(spent.total() - cleared),
+        "layout_pct": pct(spent.total() - cleared, time),
+        "cleared_ms": ns_to_ms(cleared),
     }
 
 
@@ -114,6 +154,7 @@ def rated_evidence(workload: Workload, indices: list[int], ratings: list[Rating]
         "bound": ratings[0].bound,
         "precision": ratings[0].precision,
         "efficiency_pct": pct(floor, busy),
+        "top_efficiency_pct": round(ratings[0].efficiency_pct, 2),
         "datasheet_efficiency_pct": min(pct(sheet, busy), pct(floor, busy)),
         "ceilings_kind": kinds.pop() if len(kinds) == 1 else "mixed",
         "achieved_tflops": round(flops / busy * NS_PER_S / 1e12, 3),

@@ -22,15 +22,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.analyzers.draft import Draft
-from rooftrace.analyzers.workload import Workload, gap_score
+from rooftrace.analyzers.fusion_summary import summary_of
+from rooftrace.analyzers.workload import CLOSURES, Workload, gap_score
 from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.fusion import Candidate, FusionInputs, FusionResult, describe, find_candidates
 from rooftrace.fusion.compositions import load_compositions
 from rooftrace.fusion.eager import SEVERAL, is_eager, model_of, one_move
-from rooftrace.fusion.edits import HostCalls, claimed, kernel_edit
+from rooftrace.fusion.edits import HostCalls, kernel_edit
+from rooftrace.fusion.find import machine_of
 from rooftrace.fusion.instances import median_instance, median_named
 from rooftrace.fusion.owners import optimizer_in
+from rooftrace.fusion.today import Today, caveats, least_saving_ns, today
 from rooftrace.intervals import union
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit, HostCut
@@ -74,6 +77,7 @@ class FusionDraft(Draft):
 
     claims: NDArray[np.int64]
     example: Example | None = None  # None where no calls are recorded
+    closures: tuple[float, float, float] = CLOSURES  # the first is no more than the least saving, a share of the whole
 
 
 def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
@@ -90,7 +94,7 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
     unrated.sort(key=lambda draft: (-_time_share(draft), draft.finding.subject))
     drafts = [*listed, *unrated[:_MAX_UNRATED]]
     numbered: list[Draft] = [_numbered(run, draft, number) for number, draft in enumerate(drafts, start=1)]
-    summary = _summary(workload, result, len(rated) - len(listed))
+    summary = summary_of(workload, result, len(rated) - len(listed))
     first = _first_of_several(workload, run, drafts)
     if first is not None:
         summary["one_move"] = one_move(run)
@@ -167,7 +171,10 @@ def _rated(
     estimate = top.estimate
     fused = sum(c.fused_ns * c.first.size for c in group)
     evidence = _evidence(workload, run, result, group)
+    reached = [today(result.calls, candidate, machine_of(run)) for candidate in group]
+    least = min(saving, sum(least_saving_ns(c, t.slow_ns) for c, t in zip(group, reached, strict=True)))
     if estimate is not None:
+        evidence |= _reached(group, reached, least)
         evidence |= {
             "fused_ms": ns_to_ms(fused),
             "saving_ms": ns_to_ms(saving),
@@ -179,14 +186,33 @@ def _rated(
             "host_cut_ms": ns_to_ms(removed_host),
             "dtype": estimate.dtype,
         }
-    finding = _finding(evidence, group[0], gap_score(saving, span), "modelled")
+    closures = (min(CLOSURES[0], least / saving if saving else 0.0), *CLOSURES[1:])
+    score = gap_score(saving, span).model_copy(update={"low": pct(closures[0] * saving, span)})
+    finding = _finding(evidence, group[0], score, "modelled")
     return FusionDraft(
         finding=finding.model_copy(update={"gpu_time_score": pct(saving, span)}),
+        closures=closures,
         edit=edit,
         most_ns=saving + removed_host,
         claims=claims,
         example=Example(candidate=top, calls=result.calls),
     )
+
+
+def _reached(group: Sequence[Candidate], reached: Sequence[Today], least: int) -> dict[str, EvidenceValue]:
+    """What the estimate assumes: the fused kernel, beside what the calls of the first candidate reach today."""
+    slow = sum(t.slow_ns * c.first.size for c, t in zip(group, reached, strict=True))
+    return {
+        "fused_us": ns_to_us(group[0].fused_ns),
+        "longest_us": ns_to_us(reached[0].longest_ns),
+        "best_member_pct": round(100.0 * reached[0].best_share, 2),
+        "slow_fused_ms": ns_to_ms(slow),
+        "least_saving_ms": ns_to_ms(least),
+    }
+
+
+def _notes(group: Sequence[Candidate]) -> list[str]:
+    return list(dict.fromkeys(note for candidate in group for note in candidate.notes))
 
 
 def _edit(
@@ -223,6 +249,8 @@ def _named(workload: Workload, run: FusionInputs, result: FusionResult, named: N
         "pattern": composition.identity if composition else "novel",
         "pattern_name": composition.file.name if composition else "a chain of kernels",
         "instances_count": int(named.first.size),
+        "kinds_count": 1,
+        "shown_count": int(named.first.size),
         "before_window_count": 0,
         "kernels_per_instance": len(named.kernels),
         "launches_removed_count": 0 if named.graph else int(named.first.size) * (len(named.kernels) - 1),
@@ -266,13 +294,14 @@ def _evidence(
     kept = sum(candidate.kept_launches * int(candidate.first.size) for candidate in group)
     composition = top.composition
     optimizer = describe.optimizer(run, calls, top)
-    notes = dict.fromkeys(note for candidate in group for note in candidate.notes)
     early = sum(result.before_window.get(candidate.example, 0) for candidate in group)
     return {
         **_machine(workload),
         "pattern": composition.identity if composition else "novel",
         "pattern_name": composition.file.name if composition else "a chain of kernels",
         "instances_count": instances,
+        "kinds_count": len(group),
+        "shown_count": int(top.first.size),
         "before_window_count": early,
         "kernels_per_instance": round(kernels / instances, 2),
         "launches_removed_count": kernels - kept,
@@ -289,7 +318,7 @@ def _evidence(
         "optimizer": optimizer,
         "one_move": "",
         "graph_replayed": False,
-        "notes": "; ".join(notes),
+        "notes": "; ".join([*_notes(group), *caveats(group)]),
         "confidence": describe.confidence(run, calls, top),
         "replacement": describe.replacements(
             composition,
@@ -359,26 +388,3 @@ def _covered(workload: Workload, members: NDArray[np.int64]) -> int:
         for device in sorted_unique(activities.device[members]).tolist()
         for mine in (members[activities.device[members] == device],)
     )
-
-
-def _summary(workload: Workload, result: FusionResult, below: int) -> dict[str, EvidenceValue]:
-    rated = result.candidates
-    time = sum(int(candidate.time_ns.sum()) for candidate in rated)
-    reasons: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for item in result.rejected:
-        reasons[item.reason][0] += item.count
-        reasons[item.reason][1] += item.time_ns
-    return {
-        "time_ms": ns_to_ms(time),
-        "time_share_pct": pct(time, workload.span_ns),
-        "saving_ms": ns_to_ms(sum(int(candidate.saving_ns.sum()) for candidate in rated)),
-        "candidates_count": len(rated),
-        "instances_count": sum(int(candidate.first.size) for candidate in rated),
-        "kernels_count": int(sum(claimed(result, candidate) for candidate in rated)),
-        "below_limit_count": below,
-        "unrated_count": len(result.unrated) + len(result.named),
-        "not_fused": "; ".join(
-            f"{reason}: {count} calls, {ns_to_ms(spent)} ms"
-            for reason, (count, spent) in sorted(reasons.items(), key=lambda item: (-item[1][1], item[0]))
-        ),
-    }

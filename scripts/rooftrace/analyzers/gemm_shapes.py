@@ -47,7 +47,8 @@ def gemm_evidence(group: OpGroup) -> dict[str, EvidenceValue]:
     n = second[0] if group.name == "aten::linear" else second[-1]
     k = first[-1]
     step = _step_of(_entry(group.inputs.types, at))
-    contiguous = {"N": n, "K": k}
+    # One column is a vector: K is what is contiguous, and no padding of N helps.
+    contiguous = {"N": n, "K": k} if n > 1 else {"K": k}
     if _is_transposed(_entry(group.inputs.strides, at)):
         contiguous = {"M": rows, **contiguous}
     odd = [name for name, size in contiguous.items() if size % step]
@@ -57,8 +58,13 @@ def gemm_evidence(group: OpGroup) -> dict[str, EvidenceValue]:
         "k": k,
         "misaligned": bool(odd),
         "odd_dims": ", ".join(odd),
-        "batched": group.name in _BATCHED,
+        "batched": is_batched(group),
     }
+
+
+def is_batched(group: OpGroup) -> bool:
+    """Whether the op multiplies batches of activations, none of them a weight."""
+    return group.name in _BATCHED
 
 
 def _entry(values: object, at: int) -> object:

@@ -21,9 +21,17 @@ import numpy as np
 
 from rooftrace.analyzers.draft import Draft
 from rooftrace.analyzers.idle_edits import edit_of
-from rooftrace.analyzers.idle_evidence import device_evidence, dispatch_evidence, gap_evidence, graph_evidence, idle_of
+from rooftrace.analyzers.idle_evidence import (
+    device_evidence,
+    dispatch_evidence,
+    gap_evidence,
+    glue_evidence,
+    graph_evidence,
+    idle_of,
+    shares_of,
+)
 from rooftrace.analyzers.idle_graphs import MIN_LAUNCHES, find_sequences
-from rooftrace.analyzers.idle_places import wrapper_evidence
+from rooftrace.analyzers.idle_places import loader_of, wrapper_evidence
 from rooftrace.analyzers.idle_stalls import stall_edit, stall_evidence, stalls_worth_telling
 from rooftrace.analyzers.idle_syncs import asked_by, drained_gaps, find_syncs, sync_edit, sync_evidence, sync_summary
 from rooftrace.analyzers.workload import Workload, bound_score, gap_score
@@ -123,7 +131,7 @@ def _of_device(workload: Workload, ledger: DeviceLedger, syncs: list[SyncKind]) 
 def _is_glue(workload: Workload, device: int, spent: dict[Cause, int]) -> bool:
     """Whether host code is one short gap of a run that slow dispatch holds up: no place to move work away from."""
     one = workload.causes.of_cause(device, Cause.HOST_CODE).size == 1
-    host = spent[Cause.HOST_CODE]
+    host = spent.get(Cause.HOST_CODE, 0)
     return one and host < _MIN_LONE_NS and spent.get(Cause.LAUNCH_BOUND, 0) > host
 
 
@@ -140,9 +148,15 @@ def _draft(workload: Workload, ledger: DeviceLedger, cause: Cause, syncs: list[S
         evidence |= wrapper_evidence(workload, gaps)
     if cause is Cause.HOST_CODE:
         evidence["stalled_pct"] = _stalled_pct(workload, gaps)
+    if cause is Cause.DATA_LOADING:
+        evidence["loader"] = loader_of(workload, gaps)
+    if cause is Cause.LAUNCH_BOUND and _is_glue(workload, ledger.device, workload.causes.idle_ns(ledger.device)):
+        (lone,) = workload.causes.of_cause(ledger.device, Cause.HOST_CODE).tolist()
+        evidence |= glue_evidence(workload, ledger, lone)
     edit = edit_of(workload, cause, gaps, graphs)
     if cause is Cause.SYNCHRONISATION:
         evidence |= _sync_of(workload, gaps, syncs)
+        evidence |= shares_of(workload, gaps, f"{evidence['call']}", f"{evidence['frame']}")
         edit = _unblocking(workload, gaps, syncs)
     return _finding(
         workload,

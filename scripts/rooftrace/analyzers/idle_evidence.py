@@ -9,9 +9,9 @@ import numpy as np
 from rooftrace.analyzers.idle_places import (
     annotation_at,
     annotation_evidence,
-    call_share,
     frame_evidence,
     is_generated,
+    open_share,
 )
 from rooftrace.analyzers.idle_syncs import NO_OP, heaviest, name_of
 from rooftrace.calltree import Link, Work, module_class
@@ -68,7 +68,7 @@ def gap_evidence(workload: Workload, ledger: DeviceLedger, gaps: NDArray[np.int6
         "warmup_pct": pct(_in_warm_up(workload, gaps), total),
         "top_gap_before": activities.infos[int(activities.name[causes.before[top]])].short,
         "top_gap_after": activities.infos[int(activities.name[causes.after[top]])].short,
-        "top_gap_op": _op_name(workload, top) or "none recorded",
+        "top_gap_op": _op_name(workload, top) or NO_OP,
         "top_gap_frame": names[workload.trace.name[causes.frame[top]]] if causes.frame[top] >= 0 else "",
         "top_gap_annotation": annotation_at(workload, top),
     }
@@ -107,7 +107,10 @@ def _op_name(workload: Workload, gap: int) -> str:
 
 
 def _responsible(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, EvidenceValue]:
-    """Call, op and user frame with most of the idle time, and the share of the gaps' time that passed in them."""
+    """Call, op and user frame that most of the gaps' time is told by, and how much of that time passed inside them.
+
+    A launch that comes late ends a gap and is hardly open in it: so the whole gaps told by a call or op count apart.
+    """
     causes, trace = workload.causes, workload.trace
     dur = causes.dur[gaps]
     cause = Cause(int(causes.cause[gaps[0]]))
@@ -120,17 +123,48 @@ def _responsible(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, Evide
         index, spent = column[gaps], dur
         if what == "call" and cause in _ON_CALLS:
             index, spent = _blamed(workload, gaps)
-        code = np.where(index >= 0, names[index] if names.size else -1, -1)
+        code = _named(names, index)
         known = code >= 0
         top = heaviest(code[known], spent[known]) if known.any() else -1
         found[what] = name_of(workload, top) or (NO_OP if what == "op" else "")
-        found[f"{what}_pct"] = pct(int(spent[code == top].sum()), int(dur.sum())) if top >= 0 else 0.0
-        if what != "frame" and cause is Cause.HOST_CODE and top >= 0:
-            found[f"{what}_pct"] = call_share(workload, gaps, top)
+        found[f"{what}_pct"] = open_share(workload, gaps, top) if top >= 0 else 0.0
+        if what != "frame":
+            whole = int(dur[_named(names, column[gaps]) == top].sum())
+            found[f"{what}_gaps_pct"] = pct(whole, int(dur.sum())) if top >= 0 else 0.0
     if cause in HOST_CAUSES:
         found |= frame_evidence(workload, gaps, in_loop=cause is not Cause.LAUNCH_BOUND)
         found["generated"] = is_generated(f"{found['frame']}") or is_generated(f"{found['call']}")
     return found
+
+
+def shares_of(workload: Workload, gaps: NDArray[np.int64], call: str, frame: str) -> dict[str, EvidenceValue]:
+    """How much of the gaps' time passed inside a call and a frame that are given by name, and the call's whole gaps."""
+    causes, trace = workload.causes, workload.trace
+    dur = causes.dur[gaps]
+    code, place = (trace.names.index(name) if name else -1 for name in (call, frame))
+    whole = int(dur[_named(trace.name, causes.row[gaps]) == code].sum()) if code >= 0 else 0
+    return {
+        "call_pct": open_share(workload, gaps, code) if code >= 0 else 0.0,
+        "call_gaps_pct": pct(whole, int(dur.sum())),
+        "frame_pct": open_share(workload, gaps, place) if place >= 0 else 0.0,
+    }
+
+
+def _named(names: NDArray[np.int32], index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Name codes of some rows or nodes; -1 where there is none."""
+    return np.where(index >= 0, names[index] if names.size else -1, -1).astype(np.int64)
+
+
+def glue_evidence(workload: Workload, ledger: DeviceLedger, gap: int) -> dict[str, EvidenceValue]:
+    """One short stretch of host code among slow launches, for which there is no finding of its own."""
+    causes, activities = workload.causes, workload.activities
+    dur = int(causes.dur[gap])
+    return {
+        "lone_gap_ms": ns_to_ms(dur),
+        "lone_gap_pct": pct(dur, ledger.span_ns),
+        "lone_gap_before": activities.infos[int(activities.name[causes.before[gap]])].short,
+        "lone_gap_after": activities.infos[int(activities.name[causes.after[gap]])].short,
+    }
 
 
 def device_evidence(workload: Workload, ledger: DeviceLedger) -> dict[str, EvidenceValue]:

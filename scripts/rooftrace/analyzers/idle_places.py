@@ -13,7 +13,7 @@ from rooftrace.causes import thread_looked_at, user_frames
 from rooftrace.causes.spans import distinct
 from rooftrace.intervals import union
 from rooftrace.sorted_unique import grouped
-from rooftrace.trace import Kind
+from rooftrace.trace import HOST_KINDS, Kind
 from rooftrace.units import NS_PER_MS, pct
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ _ENCLOSING_PCT = 90.0
 # An annotation that holds less than this of the gaps' time does not tell where they are.
 _MIN_ANNOTATED_PCT = 10.0
 _CALLS = (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
+_ON_HOST = [int(kind) for kind in (*HOST_KINDS, Kind.OVERHEAD)]
+# The iterators of a PyTorch DataLoader, which annotate each batch.
+_LOADERS = (
+    ("worker_processes", "_MultiProcessingDataLoaderIter"),
+    ("launching_thread", "_SingleProcessDataLoaderIter"),
+)
 # Code that a compiler wrote, and the ops that run it: its host time is the wrapper's, not a line of the user's.
 _GENERATED = re.compile(
     r"torchinductor|inductor_cache|[/\\]c\w{50,}\.py\(|^Torch-Compiled Region|CompiledFxGraph|CompiledFunction"
@@ -68,10 +74,11 @@ def cover(workload: Workload, gaps: NDArray[np.int64], rows: NDArray[np.int64], 
         if number not in gaps_on:
             continue
         time = union(causes.start[gaps[gaps_on[number]]], causes.end[gaps[gaps_on[number]]])
-        mine = mine[_outermost_of_name(codes[mine], trace.start[rows[mine]], trace.end_of(rows[mine]))]
+        shared = time.covered_before(trace.end_of(rows[mine])) - time.covered_before(trace.start[rows[mine]])
+        mine, shared = mine[shared > 0], shared[shared > 0]  # whatever encloses one of these is one of these
+        outer = _outermost_of_name(codes[mine], trace.start[rows[mine]], trace.end_of(rows[mine]))
+        mine, shared = mine[outer], shared[outer]
         row = rows[mine]
-        shared = time.covered_before(trace.end_of(row)) - time.covered_before(trace.start[row])
-        mine, row, shared = mine[shared > 0], row[shared > 0], shared[shared > 0]
         np.add.at(inside, codes[mine], shared)
         np.add.at(length, codes[mine], trace.dur[row])
         np.add.at(count, codes[mine], 1)
@@ -115,12 +122,25 @@ def frame_evidence(workload: Workload, gaps: NDArray[np.int64], *, in_loop: bool
     return {"frame": _name(workload, top), "frame_pct": pct(found.of(top), total) if top >= 0 else 0.0}
 
 
-def call_share(workload: Workload, gaps: NDArray[np.int64], code: int) -> float:
-    """Share of the gaps' time in which an op or call of a name was open, %."""
+def open_share(workload: Workload, gaps: NDArray[np.int64], code: int) -> float:
+    """Share of the gaps' time in which an op, call or frame of a name was open on the threads looked at, %."""
     trace = workload.trace
-    rows = trace.of_kind(*_CALLS)
-    rows = rows[trace.name[rows] == code]
-    return pct(cover(workload, gaps, rows).of(code), int(workload.causes.dur[gaps].sum()))
+    rows = np.flatnonzero(trace.name == code)
+    rows = rows[np.isin(trace.kind[rows], _ON_HOST)]
+    threads = not (trace.kind[rows] == int(Kind.OVERHEAD)).any()  # the profiler's and the driver's have no thread
+    found = cover(workload, gaps, rows, threads=threads)
+    return min(100.0, pct(found.of(code), int(workload.causes.dur[gaps].sum())))
+
+
+def loader_of(workload: Workload, gaps: NDArray[np.int64]) -> str:
+    """Who loads the data that gaps wait for, by the iterators that are open in them: the thread itself, or workers."""
+    trace = workload.trace
+    for loader, words in _LOADERS:
+        codes = [code for code, name in enumerate(trace.names) if words in name]
+        rows = np.flatnonzero(np.isin(trace.name, codes)) if codes else gaps[:0]
+        if cover(workload, gaps, rows, threads=False).inside.any():
+            return loader
+    return "unknown"
 
 
 def annotation_evidence(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, EvidenceValue]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.analyzers.claims import MIN_EXPOSED_PCT
+from rooftrace.analyzers.claims import MIN_COPY_PCT
 from rooftrace.analyzers.idle_edits import cuts
 from rooftrace.analyzers.pinning import pinned_edit
 from rooftrace.analyzers.transfers import link_gbps
@@ -60,13 +60,26 @@ _CLASSES = {
 _CLASS_OF = {f"aten::{name}": kind for kind, names in _CLASSES.items() for name in names}
 
 
+# Waits are told to be few where these hold nearly all of the blocked time.
+_NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """The copies of one direction that calls of an op waited for."""
+
+    waits: int
+    blocked_ns: int
+    nbytes: int  # moved by them; -1 where a size is not recorded
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncKind:
     """The blocking calls of one op, whatever they copy: without those of one direction the next ones would wait."""
 
     op: str
     direction: str  # of most of the time that they blocked: HtoD, DtoH or empty
-    by_direction: dict[str, int]  # time blocked by direction, ns
+    by_direction: dict[str, Copies]
     waits: NDArray[np.int64]  # numbers of waits that blocked
     asked: NDArray[np.int64]  # numbers of all waits under the op, those that had nothing to wait for, too
     blocked: NDArray[np.int64]  # how long each blocked, ns
@@ -146,18 +159,14 @@ def _asking_op(workload: Workload, node: int) -> str:
 
 
 def _kind(workload: Workload, op: str, waits: NDArray[np.int64], blocked: NDArray[np.int64]) -> SyncKind:
-    by_direction: dict[str, int] = {}
-    if _CLASS_OF.get(op, op) in ("copy", NO_OP):
-        for wait in waits.tolist():
-            way = _direction(workload, wait)
-            by_direction[way] = by_direction.get(way, 0) + int(blocked[wait])
+    by_direction = _copies(workload, waits, blocked) if _CLASS_OF.get(op, op) in ("copy", NO_OP) else {}
     nodes = workload.schedule.waits.node[waits]
     frames = workload.context.frame[nodes]
     frame = np.where(frames >= 0, workload.tree.name[frames], -1)
     device = workload.activities.device[workload.schedule.waits.activity[waits]]
     return SyncKind(
         op=op,
-        direction=min(by_direction, key=lambda way: (-by_direction[way], way), default=""),
+        direction=min(by_direction, key=lambda way: (-by_direction[way].blocked_ns, way), default=""),
         by_direction=by_direction,
         waits=waits,
         asked=_asked(workload, op, waits),
@@ -166,6 +175,21 @@ def _kind(workload: Workload, op: str, waits: NDArray[np.int64], blocked: NDArra
         frame=name_of(workload, heaviest(frame, blocked[waits])),
         device=heaviest(device, blocked[waits]),
     )
+
+
+def _copies(workload: Workload, waits: NDArray[np.int64], blocked: NDArray[np.int64]) -> dict[str, Copies]:
+    """What some waits were for, by direction; empty for what is no copy between host and device."""
+    ways = np.array([_direction(workload, wait) for wait in waits.tolist()])
+    found = {}
+    for way in sorted_unique(ways).tolist():
+        mine = waits[ways == way]
+        nbytes = workload.activities.nbytes[sorted_unique(workload.schedule.waits.activity[mine])]
+        found[way] = Copies(
+            waits=int(mine.size),
+            blocked_ns=int(blocked[mine].sum()),
+            nbytes=-1 if (nbytes < 0).any() else int(nbytes.sum()),
+        )
+    return found
 
 
 def _asked(workload: Workload, op: str, blocked: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -206,15 +230,27 @@ def sync_evidence(workload: Workload, kind: SyncKind) -> dict[str, EvidenceValue
         "blocked_ms": ns_to_ms(kind.blocked_ns),
         "blocked_pct": pct(kind.blocked_ns, _span(workload, kind.device)),
         "longest_wait_ms": ns_to_ms(int(kind.blocked.max())),
+        "most_waits_count": _fewest_with_most(kind.blocked),
         "blocking_copy": bool(2 * kind.blocked[copies].sum() > kind.blocked_ns),
         "guessed_pct": pct(int(kind.blocked[waits.guessed[kind.waits]].sum()), kind.blocked_ns),
     }
     for way in ("HtoD", "DtoH"):
-        if kind.by_direction.get(way):
-            evidence[f"{way.lower()}_blocked_ms"] = ns_to_ms(kind.by_direction[way])
+        copied = kind.by_direction.get(way)
+        if copied is None:
+            continue
+        evidence[f"{way.lower()}_waits_count"] = copied.waits
+        evidence[f"{way.lower()}_blocked_ms"] = ns_to_ms(copied.blocked_ns)
+        if copied.nbytes >= 0:
+            evidence[f"{way.lower()}_bytes"] = copied.nbytes
     if workload.steps.annotated and workload.steps.names:
         evidence["waits_per_step"] = round(kind.waits.size / len(workload.steps.names), 2)
     return evidence
+
+
+def _fewest_with_most(blocked: NDArray[np.int64]) -> int:
+    """How many of the longest waits hold nearly all of the time."""
+    total = np.cumsum(np.sort(blocked)[::-1])
+    return int(np.searchsorted(total, _NEARLY_ALL * int(total[-1]))) + 1
 
 
 def asked_by(kind: SyncKind) -> str:
@@ -231,7 +267,7 @@ def sync_edit(workload: Workload, kind: SyncKind) -> Edit:
     if kind.what == "read":
         return _without_reads(workload, kind)
     exposed = sum(ledger.exposed_copy_ns for ledger in workload.ledgers)
-    if kind.what != "copy" or kind.direction != "HtoD" or pct(exposed, workload.span_ns) >= MIN_EXPOSED_PCT:
+    if kind.what != "copy" or kind.direction != "HtoD" or pct(exposed, workload.span_ns) >= MIN_COPY_PCT:
         return Edit(unblocked=kind.asked)
     waits = workload.schedule.waits
     mine = kind.asked[(waits.kind[kind.asked] == int(WaitKind.COPY)) & (waits.activity[kind.asked] >= 0)]

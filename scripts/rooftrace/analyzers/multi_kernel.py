@@ -50,7 +50,7 @@ def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
     poor = pct(total_comm, span) >= _MIN_COMM_PCT
     poor = poor and pct(total_comm - exposed_comm, total_comm) < _POOR_OVERLAP_PCT
     communicates = bool(total_comm) and (pct(exposed_comm, span) >= claims.MIN_EXPOSED_PCT or poor)
-    copies = pct(exposed_copy, span) >= claims.MIN_EXPOSED_PCT
+    copies = pct(exposed_copy, span) >= claims.MIN_COPY_PCT
     found: list[claims.Claim] = []
     if communicates:
         found += _about_communication(workload, summary)

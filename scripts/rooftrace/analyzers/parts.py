@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rooftrace.analyzers.workload import Workload
     from rooftrace.calltree import OpGroup
+    from rooftrace.kernelnames import KernelInfo
 
 # Whose calls transpose or copy what they are given; elsewhere a copy inside a call is the call's own work.
 LAYOUT_ANALYZERS = ("attention", "convolution")
@@ -89,6 +90,11 @@ def layout_groups(workload: Workload, analyzer: str) -> list[int]:
     return found
 
 
+def is_fill(info: KernelInfo) -> bool:
+    """Whether a kernel only sets data to a value."""
+    return _FILL.search(info.short) is not None
+
+
 def _cut_down(workload: Workload, kept: dict[int, NDArray[np.bool_]]) -> Workload:
     groups = list(workload.groups)
     for at, keep in kept.items():
@@ -99,9 +105,7 @@ def _cut_down(workload: Workload, kept: dict[int, NDArray[np.bool_]]) -> Workloa
 def _is_layout_copy(workload: Workload, group: OpGroup) -> NDArray[np.bool_]:
     """Of each activity of a group, whether it only moves data; what zeroes a result is part of the work."""
     infos = workload.activities.infos
-    codes = [
-        code for code in group.kernel_codes if infos[code].category == "memory" and not _FILL.search(infos[code].short)
-    ]
+    codes = [code for code in group.kernel_codes if infos[code].category == "memory" and not is_fill(infos[code])]
     moves: NDArray[np.bool_] = np.isin(workload.activities.name[group.activities], codes)
     return moves
 

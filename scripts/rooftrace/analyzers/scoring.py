@@ -14,8 +14,6 @@ import numpy as np
 from rooftrace.analyzers.workload import CLOSURES
 from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
 from rooftrace.patterns import matching_patterns
-from rooftrace.replay.edits import Edit
-from rooftrace.replay.facts import everywhere
 from rooftrace.units import pct
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from rooftrace.analyzers.draft import Draft
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.contracts.evidence import FindingEvidence
+    from rooftrace.replay.edits import Edit
     from rooftrace.replay.run import Replay
     from rooftrace.replay.scenarios import Scenario
 
@@ -33,8 +32,8 @@ _MID = CLOSURES[1]
 _SMALL_PCT = RANKING_LIMIT_PCT / 4
 # Differences below this factor are not worth a word: after the first fix, or with host gaps halved.
 _MUCH_MORE = 2.0
-# With host gaps halved a score is another one if it also differs by this much of the span, per cent; a place in the
-# ranked list is another one if it moves this far, or into or out of the first places (rules of thumb).
+# A score is another one only if it also differs by this much of the span, per cent; with host gaps halved a place in
+# the ranked list is another one if it moves this far, or into or out of the first places (rules of thumb).
 _OTHER_POINTS = 2.0
 _OTHER_PLACES = 3
 _FIRST_PLACES = 3
@@ -48,16 +47,18 @@ class Scores:
     together: list[int]
 
 
-def score(drafts: Sequence[Draft], replay: Replay, *, inflated: bool) -> Scores:
-    """Scores of all findings; ``inflated`` says that the profiler recorded stacks or shapes, which costs host time."""
+def score(drafts: Sequence[Draft], replay: Replay, *, halved: Edit | None) -> Scores:
+    """Scores of all findings; ``halved`` is the host time that recording stacks or shapes may have doubled, if any."""
     measured = replay.measured_ns
-    halved = Edit(host=everywhere(replay, 0.5))
     large = [at for at, draft in enumerate(drafts) if pct(draft.most_ns, measured) >= _SMALL_PCT]
     small = [at for at in range(len(drafts)) if at not in set(large)]
     alone: list[Scenario] = [((drafts[at].edit, closure),) for at in large for closure in _closures(drafts[at])]
     whole: list[Scenario] = [((drafts[at].edit, 1.0),) for at in small]
-    at_half: list[Scenario] = [((halved, 1.0), (drafts[at].edit, _closures(drafts[at])[1])) for at in large]
-    base, half, *spans = replay.spans([(), ((halved, 1.0),), *alone, *whole, *at_half])
+    at_half: list[Scenario] = []
+    if halved is not None:
+        fix = (halved, 1.0)
+        at_half = [(fix,), *[(fix, (drafts[at].edit, _closures(drafts[at])[1])) for at in large]]
+    base, *spans = replay.spans([(), *alone, *whole, *at_half])
     scores: dict[int, Score] = {}
     for place, at in enumerate(large):
         saved = [base - span for span in spans[3 * place : 3 * place + 3]]
@@ -65,23 +66,31 @@ def score(drafts: Sequence[Draft], replay: Replay, *, inflated: bool) -> Scores:
     for place, at in enumerate(small):
         saved_all = base - spans[len(alone) + place]
         scores[at] = _score(drafts[at], [round(saved_all * closure) for closure in _closures(drafts[at])], measured)
-    halves = spans[len(alone) + len(whole) :]
     ranked = _ranked(drafts, {at: value.mid for at, value in scores.items()})
     together, after_first = _combined(drafts, (ranked, large), replay, base)
-    notes: dict[int, dict[str, EvidenceValue]] = {at: {} for at in scores}
+    notes = _move_notes(drafts, scores)
     for at, later in after_first.items():
         if later >= max(RANKING_LIMIT_PCT, _MUCH_MORE * scores[at].mid):
-            notes[at] = {"after_first_pct": later, "first_id": drafts[ranked[0]].finding.id}
-    if inflated:
-        at_half_host = {
-            at: pct(_bounded(half - span, drafts[at]), half) for at, span in zip(large, halves, strict=True)
-        }
-        for at, told in _half_host_notes(drafts, scores, at_half_host).items():
+            notes[at] |= {"after_first_pct": later, "first_id": drafts[ranked[0]].finding.id}
+    if at_half:
+        half, *halves = spans[len(alone) + len(whole) :]
+        worth = {at: pct(_bounded(half - span, drafts[at]), half) for at, span in zip(large, halves, strict=True)}
+        for at, told in _half_host_notes(drafts, scores, worth).items():
             notes[at] |= told
     return Scores(
         findings=[_scored(draft, scores[at], notes[at]) for at, draft in enumerate(drafts)],
         together=together,
     )
+
+
+def _move_notes(drafts: Sequence[Draft], scores: Mapping[int, Score]) -> dict[int, dict[str, EvidenceValue]]:
+    """Marks waits whose highest score is far above the middle one: with any of them left, the host waits later."""
+    notes: dict[int, dict[str, EvidenceValue]] = {at: {} for at in scores}
+    for at, value in scores.items():
+        far = value.high >= _MUCH_MORE * value.mid and value.high - value.mid >= _OTHER_POINTS
+        if far and drafts[at].edit.unblocked.size:
+            notes[at] = {"wait_may_move": True}
+    return notes
 
 
 def _closures(draft: Draft) -> tuple[float, float, float]:

@@ -123,7 +123,7 @@ def exposed_claims(workload: Workload, found: Transfers) -> list[claims.Claim]:
     exposed = exposed_by_kind(workload, found)
     return [
         _exposed_claim(workload, found, kinds, sum(exposed[kind] for kind in kinds))
-        for kinds in claims.stand_alone(exposed, workload.span_ns)
+        for kinds in claims.stand_alone(exposed, workload.span_ns, claims.MIN_COPY_PCT)
     ]
 
 
@@ -218,6 +218,8 @@ def _evidence(workload: Workload, found: Transfers, at: NDArray[np.int64]) -> di
         "top_copy_frame": claims.heaviest_frame(workload, members),
         "blocking_count": int((blocked > 0).sum()),
         "blocked_ms": ns_to_ms(int(blocked.sum())),
+        "htod_blocked_ms": ns_to_ms(int(blocked[found.way[at] == "HtoD"].sum())),
+        "dtoh_blocked_ms": ns_to_ms(int(blocked[found.way[at] == "DtoH"].sum())),
         "on_compute_stream_pct": _on_compute_stream(workload, members),
         **claims.ddp_copies(workload, members),
         **_sizes(workload, found, at),
@@ -302,9 +304,10 @@ MIN_REPEATED_PCT = 0.5
 
 
 def repeated_claim(workload: Workload, found: Transfers) -> claims.Claim | None:
-    """The claim that equal transfers between host and GPU, asked for at one place in a step, move the same data.
+    """The claim that equal transfers to the GPU, asked for at one place in a step, move the same data.
 
-    Copies on the GPU are left out: a loop over layers makes equal ones of different data.
+    Others are left out: what comes from the GPU is a result, and a loop over layers makes equal copies on it of
+    different data.
     """
     classes = _repeated(workload, found)
     again = np.concatenate([same[1:] for same in classes]) if classes else np.empty(0, dtype=np.int64)
@@ -344,7 +347,7 @@ def repeated_claim(workload: Workload, found: Transfers) -> claims.Claim | None:
 
 def _repeated(workload: Workload, found: Transfers) -> list[NDArray[np.int64]]:
     """Places of three or more transfers, by start, with one step, device, name, size and issuer."""
-    at = np.flatnonzero(np.isin(found.way, _HOST_WAYS) & (found.nbytes > 0))
+    at = np.flatnonzero((found.way == "HtoD") & (found.nbytes > 0))
     if at.size < _MIN_REPEATS:
         return []
     activities, members = workload.activities, found.index[at]

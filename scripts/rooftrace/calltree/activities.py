@@ -112,7 +112,7 @@ def collect_activities(trace: Trace, tree: CallTree) -> Activities:
         end=trace.end_of(rows),
         dur=trace.dur[rows].copy(),
         raw_dur=trace.dur[rows],
-        nbytes=trace.nbytes[rows],
+        nbytes=trace.nbytes[rows].astype(np.int64),
         work=_work_of(trace, rows, infos),
         launch=np.full(rows.size, -1, dtype=np.int64),
         link=np.full(rows.size, int(Link.LOST), dtype=np.uint8),
@@ -143,7 +143,7 @@ def _stream_of(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
     A lane without a number becomes a negative stream, which no recorded one is.
     """
-    stream: NDArray[np.int64] = trace.stream[rows].copy()
+    stream: NDArray[np.int64] = trace.stream[rows].astype(np.int64)
     absent = stream < 0
     lanes = trace.lane[rows[absent]]
     number = {lane: _stream_of_lane(trace.lanes[lane][1], -2 - lane) for lane in sorted_unique(lanes).tolist()}

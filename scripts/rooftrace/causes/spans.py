@@ -152,7 +152,8 @@ def innermost(
     for number, places in grouped(lane):
         if number not in asked_on:
             continue
-        mine, wanted = places[end[places] > start[places]], asked_on[number]
+        wanted = asked_on[number]
+        mine = _open_at_any(places, start, end, np.sort(times[wanted]))
         at = Nest.of(start[mine], end[mine]).at(times[wanted])
         found[wanted] = np.where(at >= 0, mine[at] if mine.size else -1, -1)
     return found
@@ -171,8 +172,9 @@ def deepest_covering(
     for number, places in grouped(lane):
         if number not in asked_on:
             continue
-        mine, left = places[end[places] > start[places]], asked_on[number]
+        left = asked_on[number]
         left = left[windows.end[left] > windows.start[left]]
+        mine = _open_at_any(places, start, end, np.sort(middle[left]))
         nest, up = Nest.of(start[mine], end[mine]), 0
         while mine.size and left.size:
             at = nest.at(middle[left], up)
@@ -182,6 +184,14 @@ def deepest_covering(
             found[left[enough]] = at[enough]
             left, up = left[~enough], up + 1
     return found
+
+
+def _open_at_any(
+    places: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], times: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The intervals that are open at one of some sorted times: of many events few are, and only these are nested."""
+    opened, closed = np.searchsorted(times, start[places]), np.searchsorted(times, end[places])
+    return places[opened < closed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

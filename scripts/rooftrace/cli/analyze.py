@@ -87,8 +87,10 @@ def summary_line(report: ReportFile) -> str:
         return f"wrote report: no GPU activity; health {report.health.verdict}"
     span = sum(device.span_ns for device in devices)
     idle = sum(device.idle_ns for device in devices)
+    ranked, listed = len(report.findings), len(report.unranked)
+    found = f"{ranked} ranked finding{'' if ranked == 1 else 's'}{f' of {ranked + listed}' if listed else ''}"
     top = f"; first: {report.findings[0].title}" if report.findings else ""
     return (
         f"wrote report: span {format_ns(span)}, idle {format_pct(100 * idle / span if span else 0)}, "
-        f"{len(report.findings)} findings, health {report.health.verdict}{top}"
+        f"{found}, health {report.health.verdict}{top}"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rooftrace.cli.output import put, put_json
-from rooftrace.errors import UsageError, unknown_name
+from rooftrace.errors import unknown_name
 from rooftrace.pack import KNOWLEDGE
 
 if TYPE_CHECKING:
@@ -31,29 +31,33 @@ def run(options: argparse.Namespace) -> int:
             for code, text in listed.items():
                 put(f"{code}: {text}")
         return 0
-    code = _resolved(options.code, entries)
-    parts = entries[code]
+    found = _resolved(options.code, entries)
     if options.json:
-        put_json({"code": code, **parts})
-    else:
-        put(code)
-        for name, text in parts.items():
+        told = [{"code": code, **entries[code]} for code in found]
+        put_json(told[0] if len(told) == 1 else told)
+        return 0
+    for at, code in enumerate(found):
+        put(f"\n{code}" if at else code)
+        for name, text in entries[code].items():
             put(f"  {name}: {text}")
     return 0
 
 
-def _resolved(code: str, entries: dict[str, dict[str, str]]) -> str:
-    """The entry's full code: checks in any case, what is in a group also by its name alone where only one has it."""
+def _resolved(code: str, entries: dict[str, dict[str, str]]) -> list[str]:
+    """Full codes of what is meant: checks in any case; what is in a group also by its name alone, all that have it.
+
+    A name that only comparisons have is also that of patterns which begin with it: `host_code` is a cause of idle
+    time of one run as well as of a difference between two.
+    """
     for full in (code, code.upper()):
         if full in entries:
-            return full
+            return [full]
     named = [full for full in sorted(entries) if full.partition("/")[2] == code]
-    named = [full for full in named if not full.startswith(COMPARED)] or named
-    if len(named) > 1:
-        raise UsageError(f"several analyzers have a pattern `{code}`", hint=f"Name one: {', '.join(named)}")
+    of_one_run = [full for full in named if not full.startswith(COMPARED)]
     if not named:
         raise unknown_name("code", code, entries, listed_by="rooftrace explain")
-    return named[0]
+    begins = [full for full in sorted(entries) if full.partition("/")[2].startswith(f"{code}_")]
+    return of_one_run or [*(full for full in begins if not full.startswith(COMPARED)), *named]
 
 
 def _entries() -> dict[str, dict[str, str]]:

@@ -39,7 +39,7 @@ def _remedy(task: Task) -> str:
     left = repairs_left(task)
     if left:
         times = "once more" if left == 1 else f"up to {left} times"
-        return f"Mend what is named above and submit the whole text again ({times})"
+        return f"Mend what stdout names, by rule and place, and submit the whole text again ({times})"
     if task.status == "accepted":
         return "What was accepted before is kept"
     return (

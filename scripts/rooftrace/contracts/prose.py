@@ -5,6 +5,7 @@ The descriptions are the writer's instructions: the generated schema carries the
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, ValidationError
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 # The five slots of a finding, in the order of the report.
 SLOTS = ("insight", "action", "reasoning", "resolution", "verify")
 SUMMARY = "summary"
+# Of a model's name; of its family commas as well. Said in words where one is refused.
+_NAME_SIGNS = "A-Za-z0-9 ._+/()-"
+_SAID_SIGNS = "letters, digits, spaces and . _ + / ( ) -"
 # A whole file is a few kilobytes; more is not read.
 MAX_BYTES = 65_536
 
@@ -63,8 +67,9 @@ class FindingProse(Record):
         default=None,
         min_length=20,
         max_length=400,
-        description="What in a new trace shows that it worked: a name that is gone or new, or a quantity named in "
-        "words that falls from its value now (`the time falls from {{gemm.F1.time_ms}}`). "
+        description="What in a new trace shows that it worked: a name of this trace that is gone, one that is to come "
+        "(`X` appears, a new kernel `X`), or a quantity named in words that falls from its value now "
+        "(`the time falls from {{gemm.F1.time_ms}}`). "
         "Null or absent keeps the words of the knowledge base.",
     )
 
@@ -95,15 +100,17 @@ class ModelProse(Record):
     name: str = Field(
         min_length=2,
         max_length=80,
-        pattern=r"^[A-Za-z][A-Za-z0-9 ._+/()-]*$",
+        pattern=rf"^[A-Za-z][{_NAME_SIGNS}]*$",
         description="The model as its makers call it, as far as the evidence tells; else its family, such as "
-        "`BERT-style encoder`. A name only: no quantity that is not part of it.",
+        "`BERT-style encoder`. A name only: no quantity that is not part of it. Letters, digits, spaces and "
+        ". _ + / ( ) -, a letter first: no backticks, no comma.",
     )
     family: str = Field(
         min_length=2,
         max_length=80,
-        pattern=r"^[A-Za-z][A-Za-z0-9 ,._+/()-]*$",
-        description="Kind of network and of use: `decoder-only transformer, inference` in two or three words.",
+        pattern=rf"^[A-Za-z][,{_NAME_SIGNS}]*$",
+        description="Kind of network and of use in two or three words, such as decoder-only transformer, inference. "
+        "Characters as in `name`, and commas.",
     )
     confidence: Literal["high", "medium", "low"] = Field(
         description="high: names in the trace say so; medium: sizes and structure fit one family; low: a guess."
@@ -121,6 +128,7 @@ class ModelProse(Record):
 
 
 Prose = ProseFile | ModelProse
+_NAMES = {"$.name": "", "$.family": ","}  # paths of names, with the characters that they may hold beside the usual
 
 
 def parse_prose(path: str, data: bytes) -> Prose:
@@ -135,8 +143,18 @@ def parse_prose(path: str, data: bytes) -> Prose:
 
 
 def _problems(error: ValidationError) -> Iterator[tuple[str, str]]:
-    for item in error.errors(include_url=False, include_input=False):
-        yield json_path(item["loc"])[:200], item["msg"]
+    for item in error.errors(include_url=False):
+        path = json_path(item["loc"])
+        is_name = item["type"] == "string_pattern_mismatch" and path in _NAMES
+        yield path[:200], _wrong_signs(str(item["input"]), path) if is_name else item["msg"]
+
+
+def _wrong_signs(text: str, path: str) -> str:
+    """What a name or a family may hold, and what this one holds beside it."""
+    more = _NAMES[path]
+    wrong = sorted(set(re.findall(f"[^{more}{_NAME_SIGNS}]", text)))
+    shown = f"it holds {' '.join(wrong[:8])}" if wrong else "it begins with no letter"
+    return f"{shown}; it may hold {_SAID_SIGNS}{' and commas' if more else ''}, and begins with a letter"
 
 
 def _refused(path: str, details: list[str]) -> CheckFailed:

@@ -271,11 +271,13 @@ class Replay(Record):
         description="Span were a resource free, nanoseconds: a bound on everything that could be done about it."
     )
     half_host_ns: int = Field(
-        ge=0, description="Span with all time of the host threads halved: what recording stacks and shapes may hide."
+        ge=0,
+        description="Span with the time of the host threads halved, but for long calls in which nothing is recorded."
+        " What recording stacks and shapes may hide.",
     )
     bound_by_half_host: BoundBy | None = Field(
         default=None,
-        description="`bound_by` with all time of the host threads halved; another value says that it depends on what "
+        description="`bound_by` with that time halved; another value says that it depends on what "
         "the profiler itself cost. Null in files of earlier versions.",
     )
     evidence: ReplayEvidence = Field(description="What the constraints come from.")

@@ -24,6 +24,7 @@ _CLASS = "{optimizer}"
 _OF_A_CLASS = re.compile(r"torch\.optim\.\{optimizer\}\((\w+=\w+)\)")
 _MOST_PARTS = 16
 _MOST_LETTERS = 48
+_FUNCTOR = re.compile(r"[A-Za-z_]*[A-Z_][A-Za-z_]{4,40}")  # the name of a function or of an operation, not of a number
 _MOST_REPLACEMENTS = 4
 
 
@@ -92,11 +93,26 @@ def kernel_chain(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
 
 
 def _cut(name: str) -> str:
-    """A kernel's name without what makes it long: its template arguments, or what exceeds the limit."""
+    """A kernel's name without what makes it long: of its template arguments the last that is a name, which tells it."""
     if len(name) <= _MOST_LETTERS:
         return name
-    head = name.partition("<")[0]
-    return f"{head}<…>" if head != name and len(head) < _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+    head, _, arguments = name.partition("<")
+    if not arguments or len(head) >= _MOST_LETTERS:
+        return f"{name[: _MOST_LETTERS - 1]}…"
+    functors = [part for part in _top_level(arguments.removesuffix(">")) if _FUNCTOR.fullmatch(part)]
+    return f"{head}<… {functors[-1]}>" if functors else f"{head}<…>"
+
+
+def _top_level(arguments: str) -> list[str]:
+    """Template arguments in order, each without arguments of its own."""
+    parts, depth = [""], 0
+    for letter in arguments:
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        elif depth == 0 and letter != ">":
+            parts[-1] += letter
+    return [part.strip() for part in parts]
 
 
 def shapes(candidate: Candidate) -> str:

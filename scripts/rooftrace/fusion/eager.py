@@ -11,13 +11,16 @@ from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
+    from rooftrace.calltree import Context
     from rooftrace.fusion.calls import Calls, FusionInputs
     from rooftrace.fusion.candidates import Candidate
 
 # From this many findings about a model on, one change for all of them is less work (rule of thumb).
 SEVERAL: Final = 3
 _GENERATED: Final = "Inductor"
-_PATCHED: Final = "transformers/"  # Liger Kernel patches model classes of this library
+_PATCHED: Final = "transformers/"  # Liger Kernel patches language models of this library
+# Endings of the classes of causal language models in it, and in what follows it.
+_CAUSAL_LM: Final = ("ForCausalLM", "LMHeadModel")
 
 
 def model_of(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:
@@ -50,9 +53,15 @@ def one_move(run: FusionInputs) -> str:
     context = run.context
     if not (context.has_backward or context.has_optimizer):
         moves.append("an inference engine")
-    if _has_frames_of(run, _PATCHED):
+    if _has_frames_of(run, _PATCHED) and is_causal_lm(context):
         moves.append("Liger patches")
     return moves[0] if len(moves) == 1 else f"{', '.join(moves[:-1])}{',' * (len(moves) > 2)} or {moves[-1]}"
+
+
+def is_causal_lm(context: Context) -> bool:
+    """Whether a recorded module is a causal language model, by the ending of its class."""
+    names = {name for path in context.module_paths for name in path}
+    return any(class_of(name).endswith(_CAUSAL_LM) for name in names)
 
 
 def _has_frames_of(run: FusionInputs, library: str) -> bool:

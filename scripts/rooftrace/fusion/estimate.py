@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooftrace.fusion.meaning import Meaning
 
 NO_PLATFORM = "GPU unknown: no ceilings"
-_INFERRED = "inferred: which call reads which tensor, from shapes and element types"
+_INFERRED = "data flow inferred from shapes, types"
 # Tensors whose addresses fit one launch of a multi-tensor kernel with two lists (PyTorch, MultiTensorApply.cuh).
 _TENSORS_A_LAUNCH = 64
 _NONLINEAR = frozenset(

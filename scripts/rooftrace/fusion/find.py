@@ -53,9 +53,7 @@ def find_candidates(run: FusionInputs) -> FusionResult:
     """Every fusion candidate of a run."""
     calls = collect_calls(run)
     places = Places(run, calls)
-    machine = None
-    if run.platform is not None:
-        machine = Machine(platform=run.platform, latency_ns=roofline.latency_floor(run.platform, run.activities))
+    machine = machine_of(run)
     builder = Builder(places, machine)
     compositions = load_compositions()
     found = [candidate for spans in find_spans(places, compositions) for candidate in builder.build(spans)]
@@ -77,6 +75,13 @@ def find_candidates(run: FusionInputs) -> FusionResult:
         rejected=tuple(_rejected([*found, *runs], places, taken)),
         before_window=before,
     )
+
+
+def machine_of(run: FusionInputs) -> Machine | None:
+    """What fused kernels of a run would run on; None where the GPU is not known."""
+    if run.platform is None:
+        return None
+    return Machine(platform=run.platform, latency_ns=roofline.latency_floor(run.platform, run.activities))
 
 
 def _chosen(found: Sequence[Candidate], taken: NDArray[np.bool_]) -> tuple[list[Candidate], NDArray[np.bool_]]:

@@ -243,8 +243,8 @@ def _summed(
                 written.append(value)
         elif value.read_outside or steps[value.maker].word in always_written:
             written.append(value)
-            why = "is read again outside" if value.read_outside else "is needed by what follows"
-            forced.append(f"the result {list(value.tensor.shape)} of {steps[value.maker].name} {why}: written as well")
+            why = "read outside" if value.read_outside else "needed after"
+            forced.append(f"{steps[value.maker].name}'s result is {why}, so written")
         else:
             inner.append(value)
     forced += [f"{list(value.tensor.shape)} is updated in place" for value in external if value.overwritten]

@@ -33,9 +33,9 @@ class Edit:
     """A fix, at full closure: a closure of 75 % takes three quarters of every part of it.
 
     ``saved_ns`` is GPU time taken from each of the distinct ``activities`` (never more than its duration). ``removed``
-    activities
-    run no more and are not launched; their host time is cut only where ``host`` says so. ``unblocked`` are numbers
-    of waits (`Schedule.waits`) that no longer block.
+    activities run no more and are not launched: what a closure leaves of their time is spent right after the one before
+    them, as by a kernel that does the work of both. Their host time is cut only where ``host`` says so. ``unblocked``
+    are numbers of waits (`Schedule.waits`) that no longer block.
     """
 
     activities: NDArray[np.int64] = field(default_factory=_none)

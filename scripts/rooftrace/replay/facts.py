@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,12 @@ from rooftrace.sorted_unique import sorted_unique
 from rooftrace.units import pct
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from rooftrace.contracts.report import BoundBy
+    from rooftrace.intervals import Union
     from rooftrace.replay.run import Replay
     from rooftrace.replay.scenarios import Scenario
 
@@ -36,17 +40,20 @@ _FAR = np.iinfo(np.int64).max // 4
 _WORK = {"compute": Work.COMPUTE, "communication": Work.COMMUNICATION, "copy": Work.COPY}
 
 
-def describe_replay(replay: Replay) -> ReplayFacts:
-    """Everything about a replay that needs no finding."""
+def describe_replay(replay: Replay, halved: Edit | None = None) -> ReplayFacts:
+    """Everything about a replay that needs no finding; ``halved`` is the host time that the profiler may have doubled.
+
+    Without it that is taken to be all host time.
+    """
     walked = [critical_path(replay, device) for device in sorted_unique(replay.activities.device).tolist()]
     paths = [_contract(path) for path in walked]
     free = _free_edits(replay)
-    halved: tuple[Edit, float] = (Edit(host=everywhere(replay, 0.5)), 1.0)
+    at_half = (halved if halved is not None else Edit(host=everywhere(replay, 0.5)), 1.0)
     alone: list[Scenario] = [((edit, 1.0),) for edit in free.values()]
-    spans = replay.spans([(), *alone, (halved,), *[(halved, *scenario) for scenario in alone]])
-    (baseline, *full), (half, *at_half) = spans[: len(free) + 1], spans[len(free) + 1 :]
+    spans = replay.spans([(), *alone, (at_half,), *[(at_half, *scenario) for scenario in alone]])
+    (baseline, *full), (half, *halves) = spans[: len(free) + 1], spans[len(free) + 1 :]
     if_free = {name: min(span, baseline) for name, span in zip(free, full, strict=True)}
-    half_if_free = {name: min(span, half) for name, span in zip(free, at_half, strict=True)}
+    half_if_free = {name: min(span, half) for name, span in zip(free, halves, strict=True)}
     measured = replay.measured_ns
     unexplained = sum(path.by_resource["unexplained"] for path in paths)
     explained = round(100.0 - pct(unexplained, measured), 2)
@@ -67,11 +74,36 @@ def describe_replay(replay: Replay) -> ReplayFacts:
 
 def everywhere(replay: Replay, share: float) -> tuple[HostCut, ...]:
     """The same share of all host time, from the first launch or GPU activity to the last end."""
-    lanes = [lane for lane in sorted_unique(replay.events.lane).tolist() if lane >= 0]
+    first, last = _bounds(replay)
+    start, end = np.array([first]), np.array([last])
+    return tuple(HostCut(lane=lane, start=start, end=end, share=share) for lane in host_lanes(replay).tolist())
+
+
+def without_profiler(replay: Replay, unslowed: Mapping[int, Union], share: float = 0.5) -> Edit:
+    """A share of all host time is gone, but for the stretches, by thread, that the recording does not lengthen."""
+    first, last = _bounds(replay)
+    cuts = []
+    for cut in everywhere(replay, share):
+        kept = unslowed.get(cut.lane)
+        if kept is not None:
+            inside = (kept.end > first) & (kept.start < last)
+            start, end = np.r_[first, kept.end[inside]], np.r_[kept.start[inside], last]
+            cut = replace(cut, start=start[end > start], end=end[end > start])
+        cuts.append(cut)
+    return Edit(host=tuple(cuts))
+
+
+def host_lanes(replay: Replay) -> NDArray[np.int64]:
+    """The threads that launch, wait or hand work over."""
+    lanes: NDArray[np.int64] = sorted_unique(replay.events.lane)
+    return lanes[lanes >= 0]
+
+
+def _bounds(replay: Replay) -> tuple[int, int]:
+    """The first launch or start of an activity, and the last end."""
     activities, launches = replay.activities, replay.events.step == int(Step.LAUNCH)
     first = min(activities.start.min(initial=_FAR), replay.events.time[launches].min(initial=_FAR))
-    start, end = np.array([first]), np.array([activities.end.max(initial=first)])
-    return tuple(HostCut(lane=lane, start=start, end=end, share=share) for lane in lanes)
+    return int(first), int(activities.end.max(initial=first))
 
 
 def _free_edits(replay: Replay) -> dict[str, Edit]:

@@ -181,6 +181,7 @@ class _Part:
     waited: NDArray[np.int64]  # when other queues let each start: whatever comes after it has waited, too
     first: NDArray[np.bool_]  # of its queue
     gone: NDArray[np.bool_] | None
+    left: NDArray[np.int64] | None  # of what is gone, the time that stays
 
     def rows(self, low: int, high: int) -> _Part:
         return _Part(
@@ -190,6 +191,7 @@ class _Part:
             dur=self.dur[low:high],
             first=self.first[low:high],
             gone=None if self.gone is None else self.gone[low:high],
+            left=None if self.left is None else self.left[low:high],
         )
 
 
@@ -208,14 +210,17 @@ class _Queues:
         for low, high, queue, *marks in self._parts.of_block(number):
             changed = slice(low - changes.queue_low, high - changes.queue_low)
             dur = columns.dur[low:high, None]
+            dur = dur if changes.saved is None else np.maximum(dur - changes.saved[changed], 0)
+            share = None if changes.removed is None else changes.removed[changed]
             external, waited = self._external(low, high, columns.edges[marks[0] : marks[1]])
             part = _Part(
                 gap=columns.gap[low:high, None],
                 external=external,
                 waited=waited,
-                dur=dur if changes.saved is None else np.maximum(dur - changes.saved[changed], 0),
+                dur=dur,
                 first=columns.first[low:high, None],
-                gone=None if changes.removed is None else changes.removed[changed],
+                gone=None if share is None else share > 0,
+                left=None if share is None else np.rint((1 - share) * dur).astype(np.int64),
             )
             start, end = self._part(queue, part, (columns.beside[marks[4] : marks[5]] - low).tolist())
             kept = slice(marks[2], marks[3])
@@ -261,9 +266,9 @@ class _Queues:
         reach = self._state.reach.get(queue, self._never)
         rise = np.maximum(part.gap + part.dur, 0)
         ready = part.external + part.dur
-        if part.gone is not None:
-            rise = np.where(part.gone, 0, rise)
-            ready = np.where(part.gone, np.where(part.first, part.external, part.waited), ready)
+        if part.gone is not None and part.left is not None:
+            rise = np.where(part.gone, part.left, rise)
+            ready = np.where(part.gone, np.where(part.first, part.external, part.waited) + part.left, ready)
         reached = follow(reach, rise, ready, None)
         before = np.concatenate([reach[None], reached[:-1]])
         start = np.maximum(before + part.gap, part.external)
@@ -283,12 +288,12 @@ class _Queues:
         before: NDArray[np.int64],
         reach: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Ends, and the state of the queue; what is gone takes no time and holds nothing back."""
+        """Ends, and the state of the queue; what is gone needs no launch, and goes on where the queue is."""
         state = self._state
         end = start + part.dur
-        if part.gone is not None:
+        if part.gone is not None and part.left is not None:
             start = np.where(part.gone & ~part.first, np.minimum(start, np.maximum(before, part.waited)), start)
-            end = np.where(part.gone, start, end)
+            end = np.where(part.gone, start + part.left, end)
         earliest = start.min(axis=0)
         state.first[queue] = np.minimum(state.first[queue], earliest) if queue in state.first else earliest
         state.reach[queue] = np.maximum(before[0], end[0]) if reach is None else reach

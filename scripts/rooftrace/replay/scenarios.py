@@ -38,7 +38,7 @@ class Changes:
     thread_low: int  # first ranks of the stretch
     queue_low: int
     saved: NDArray[np.int64] | None  # of activities, taken from their duration
-    removed: NDArray[np.bool_] | None  # activities that are gone
+    removed: NDArray[np.float64] | None  # of activities, the share that is gone; of the rest, launch and gap are gone
     cut: NDArray[np.int64] | None  # of thread events, host time gone since the thread's last event, and of the call
     worked: NDArray[np.int64] | None  # of calls that block, host time gone of what they do after waiting
     unblocked: dict[int, NDArray[np.float64]]  # rank of a wait -> share of its waiting that is gone
@@ -113,13 +113,14 @@ class Compiler:
             np.add.at(table[:, column], edit.activities[low:high] - span[0], saved)
         return table
 
-    def _removed(self, span: Span) -> NDArray[np.bool_] | None:
-        table: NDArray[np.bool_] | None = None
-        for column, edit, _ in self._edits():
+    def _removed(self, span: Span) -> NDArray[np.float64] | None:
+        table: NDArray[np.float64] | None = None
+        for column, edit, closure in self._edits():
             low, high = np.searchsorted(edit.removed, span).tolist()
-            if low < high:
-                table = self._table(span).astype(bool) if table is None else table
-                table[edit.removed[low:high] - span[0], column] = True
+            if low < high and closure > 0:
+                table = np.zeros((span[1] - span[0], len(self._scenarios))) if table is None else table
+                rows = edit.removed[low:high] - span[0]
+                table[rows, column] = np.maximum(table[rows, column], min(closure, 1.0))
         return table
 
     def _unblocked(self, span: Span) -> dict[int, NDArray[np.float64]]:

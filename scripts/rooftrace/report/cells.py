@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Undefined
 
 from rooftrace import units
+from rooftrace.contracts.base import RANKING_LIMIT_PCT
 from rooftrace.report.markdown import UNKNOWN, Safe, code, md, prose, tail, token
 from rooftrace.report.values import cite
 from rooftrace.report.view import dtypes_text, shapes_text
@@ -34,7 +35,11 @@ def pct(value: float | None) -> Safe:
 
 def share(part: float, whole: float) -> Safe:
     """`part` as a percentage of `whole`; unknown where there is no whole."""
-    return Safe(units.format_pct(units.pct(part, whole))) if whole else UNKNOWN
+    if not whole:
+        return UNKNOWN
+    text = units.format_pct(units.pct(part, whole))
+    # Beside other parts a part that is not the whole must not read as the whole.
+    return Safe("over 99.9 %" if part < whole and text == "100.0 %" else text)
 
 
 def count(value: float | None) -> Safe:
@@ -93,16 +98,21 @@ def spaced(slug: str) -> Safe:
 
 
 def finding_row(finding: Finding) -> list[Cell]:
-    """Rank, id, title, time, efficiency, score: a finding as a row."""
+    """Rank (of ranked ones), id, title, time, efficiency, score: a finding as a row."""
     efficiency = finding.evidence.get("efficiency_pct")
     return [
-        finding.rank,
+        finding.rank if is_ranked(finding) else None,
         ident(finding.id),
         prose(finding.title),
         _first_cited(finding, *_TIMES),
         cite("efficiency_pct", efficiency) if efficiency is not None else None,
         Safe(f"{'≤ ' if finding.kind == 'upper_bound' else ''}{pct(finding.score.mid)}"),
     ]
+
+
+def is_ranked(finding: Finding) -> bool:
+    """Whether a finding is worth a rank; places of the others in the list only order them."""
+    return finding.score.mid >= RANKING_LIMIT_PCT
 
 
 def finding_marker(finding: Finding) -> Safe:
@@ -122,11 +132,11 @@ def marked_row(finding: Finding) -> list[Cell]:
 
 
 def finding_gap(finding: Finding) -> Safe:
-    """What a finding could give at most: the gap where there is a floor, else all of its time.
+    """What a finding could give at most: the gap to its floor, of a fusion what it saves, else all of its time.
 
     Empty for a system finding without any: what a wait hides lies elsewhere, and the replay tells it.
     """
-    names = [name for name in ("gap_ms", *_TIMES) if name in finding.evidence]
+    names = [name for name in ("gap_ms", "saving_ms", *_TIMES) if name in finding.evidence]
     if finding.tier == "system" and not (names and finding.evidence[names[0]]):
         return Safe("")
     return _first_cited(finding, *names)
@@ -141,6 +151,11 @@ def _first_cited(finding: Finding, *names: str) -> Safe:
         if name in finding.evidence:
             return cite(name, finding.evidence[name])
     return UNKNOWN
+
+
+def cited(finding: Finding, name: str) -> Safe:
+    """A quantity of a finding's evidence; unknown where it has none of this name."""
+    return _first_cited(finding, name)
 
 
 def table(

@@ -62,6 +62,14 @@ def literal(text: str) -> Safe:
     return Safe(f"{before}{md(inner, len(inner) + 1)}{after}")
 
 
+def spans(text: str, limit: int = LIMIT) -> Safe:
+    """Text whose names stand in backticks already: they become inline code, the rest shows literally."""
+    parts = one_line(text, limit).split("`")
+    if len(parts) % 2 == 0:  # an odd backtick opens what nothing closes
+        return md(text, limit)
+    return Safe("".join(code(part, limit) if at % 2 else literal(part) for at, part in enumerate(parts)))
+
+
 def code(text: str, limit: int = LIMIT) -> Safe:
     """Inline code that shows `text`; backticks in it get a longer fence, bars are escaped for tables."""
     flat = one_line(text, limit)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.contracts.evidence import FindingEvidence
     from rooftrace.contracts.prose import FindingProse
-    from rooftrace.contracts.report import ReportFile
+    from rooftrace.contracts.report import ModelGuess, ReportFile
     from rooftrace.report.grounding.judge import Chosen, Outcome
 
 # Begins the paragraph of a resolution that a writer's words do not replace.
@@ -158,7 +158,15 @@ def with_prose(report: ReportFile, chosen: Chosen, values: Mapping[str, Evidence
         outcomes=chosen.outcomes,
     )
     update = {"findings": [words(f) for f in report.findings], "unranked": [words(f) for f in report.unranked]}
-    return report.model_copy(update=update), told
+    return report.model_copy(update={**update, "model": _guess(report.model, chosen)}), told
+
+
+def _guess(guess: ModelGuess | None, chosen: Chosen) -> ModelGuess | None:
+    """What the rules say of the model, under the name that a writer was allowed to give it."""
+    model = chosen.model
+    if model is None or guess is None:
+        return guess
+    return guess.model_copy(update={"name": model.name, "family": model.family, "confidence": model.confidence})
 
 
 def _slots(finding: Finding, prose: FindingProse, values: Mapping[str, EvidenceValue]) -> dict[str, str]:
@@ -177,4 +185,4 @@ def _model(chosen: Chosen, values: Mapping[str, EvidenceValue]) -> str | None:
     if model is None:
         return None
     summary = SlotText(raw=model.summary).markdown(values)
-    return f"{md(model.name)} ({md(model.family)}; confidence {model.confidence}). {summary}"
+    return f"{md(model.name)}: {md(model.family)}, confidence {model.confidence}. {summary}"

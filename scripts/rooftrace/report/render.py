@@ -27,9 +27,11 @@ SUFFIX = ".md.j2"
 _BLANK_LINES = re.compile(r"\n{3,}")
 _FILTERS: dict[str, Callable[..., object]] = {
     "code": markdown.code,
+    "cited": cells.cited,
     "md": markdown.md,
     "points": markdown.points,
     "prose": markdown.prose,
+    "spans": markdown.spans,
     "token": markdown.token,
     "safe": markdown.Safe,
     "anchor": cells.anchor,

@@ -42,7 +42,7 @@ class Waits:
     own_ns: NDArray[np.int64]  # host time of the call itself, had it nothing to wait for
     tail_ns: NDArray[np.int64]  # from the end of the activity to the return of the call; below 0 by clock errors
     work_ns: NDArray[np.int64]  # of the tail, what exceeds the usual return: host time of the call after the wait
-    guessed: NDArray[np.bool_]  # the stream is not recorded but taken from the thread's last launch
+    guessed: NDArray[np.bool_]  # the stream is not recorded but taken from the last launch, and the device has several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

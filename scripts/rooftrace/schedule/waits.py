@@ -141,7 +141,14 @@ def _stream_wait(scene: Scene, node: int, row: int, ended: int) -> Wait:
     activity = _last_before(scene, node, queue) if queue >= 0 else -1
     if activity >= 0 and scene.activities.end[activity] > scene.tree.end[node] + _TOLERANCE_NS:
         activity, queue = ended, int(queues.queue[ended]) if ended >= 0 else -1
-    return Wait(node, WaitKind.STREAM, queue, activity, guessed=True)
+        return Wait(node, WaitKind.STREAM, queue, activity, guessed=True)
+    return Wait(node, WaitKind.STREAM, queue, activity, guessed=not _is_only_one(scene, queue))
+
+
+def _is_only_one(scene: Scene, queue: int) -> bool:
+    """Whether a queue is the only one of its device, so that there was nothing to choose from."""
+    devices = scene.queues.device
+    return queue >= 0 and int((devices == devices[queue]).sum()) == 1
 
 
 def _event_wait(scene: Scene, node: int, source: tuple[int, dict[int, int]], ended: int) -> Wait:

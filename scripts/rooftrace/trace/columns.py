@@ -133,13 +133,15 @@ class Columns:
         )
 
     def absorb(self, state: ColumnsState) -> None:
-        """Take what another reader collected further on in the file."""
+        """Take what another reader collected further on in the file; nothing is left there."""
         known = {"name": (self._names, state.names), "lane": (self._lanes, state.lanes)}
         known["flow_lane"] = (self._flow_lanes, state.flow_lanes)
         for name, part in state.parts.items():
             self._put(name, recoded(part, *known[name]) if name in known else part)
         arguments = self._arguments.recoded(state.arguments, state.interned)
         self._argument_parts.append((state.count, arguments))
+        state.parts.clear()
+        state.arguments.clear()
         self.event_count += state.event_count
         self.repaired.absorb(state.repaired)
         self.dropped.absorb(state.dropped)
@@ -147,8 +149,10 @@ class Columns:
     def finish(self, header: dict[str, Any], layout: str) -> Trace:
         """The trace, with times moved to its first valid event; the collected blocks are released."""
         column = self._column
-        numbers: dict[str, Any] = {name: self._argument_column(name) for name in DTYPES}
-        external, old = numbers.pop("external_id"), numbers.pop("external_id_old")
+        numbers: dict[str, Any] = {"external_id": self._external_ids()}
+        for name in DTYPES:
+            if name not in _EXTERNAL:
+                numbers[name] = _narrow(self._argument_column(name))
         numbers["collective"], collectives = by_first_row(numbers["collective"], self._arguments.collectives())
         flow_lane = recoded(column("flow_lane", np.int32), self._lanes, list(self._flow_lanes))
         return Trace(
@@ -157,7 +161,6 @@ class Columns:
             lane=column("lane", np.int32),
             start=column("start", np.int64),
             dur=column("dur", np.int64),
-            external_id=np.where(external == -1, old, external),
             device=_as_int32(numbers.pop("device")),
             **numbers,
             flows=Flows(
@@ -184,6 +187,14 @@ class Columns:
         parts = self._parts.pop(name, [])
         return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
 
+    def _external_ids(self) -> NDArray[Any]:
+        """External ids, by the key of today or by the one that older writers used."""
+        old = self._argument_column("external_id_old")
+        ids = self._argument_column("external_id")
+        if not old.strides[0]:  # nothing was written by the old key
+            return _narrow(ids)
+        return _narrow(np.where(ids == -1, old, ids))
+
     def _has_argument(self, name: str) -> bool:
         return any(name in part for _, part in self._argument_parts)
 
@@ -203,6 +214,16 @@ class Columns:
 
 
 MISSING = np.iinfo(np.int64).min
+_EXTERNAL = ("external_id", "external_id_old")
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """The column in half the bytes where all of its numbers fit."""
+    limits = np.iinfo(np.int32)
+    if column.dtype != np.int64 or not column.size or not column.strides[0]:
+        return column
+    fits = int(column.min()) >= limits.min and int(column.max()) <= limits.max
+    return column.astype(np.int32) if fits else column
 
 
 def _floats(events: Sequence[Any], field: str) -> NDArray[np.float64]:

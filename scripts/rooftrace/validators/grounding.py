@@ -53,7 +53,7 @@ class GROUND003(Check):
 
 
 class GROUND004(Check):
-    """Names of kernels, ops and modules must be in the trace; backticks may also hold APIs, settings and tools."""
+    """Names of kernels, ops and modules must be in the trace; backticks may hold APIs, settings, tools, but no ids."""
 
     file = PROSE_FILES
     only = (PROSE_FILES,)

@@ -38,7 +38,11 @@ _SAID_BY_RULES = re.compile(
 )
 _CITATION = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _BOUND_BY_MEMORY = ("elementwise", "reduction", "normalization", "triton", "generic")
-_EXAMPLE_OF = {"convolution": "gemm", "moe": "gemm", **dict.fromkeys(_BOUND_BY_MEMORY, "memory")}  # others: their own
+# The example that an analyzer is shown where it has none of its own, and the ids in it, which become its own.
+_EXAMPLE_OF = {"moe": ("gemm", "gemm"), **dict.fromkeys(_BOUND_BY_MEMORY, ("memory", "normalization"))}
+_OTHERS = 5  # findings that are told in a line each
+_OTHER_TITLE = 90
+_SCORE_IS_MORE = re.compile(r"A score worth more than \{\{saving_ms\}\}[^.]*\.\s*")
 # Said of the whole run in every brief, where the run has it.
 _CONTEXT = (
     "platform.gpu_name",
@@ -57,8 +61,10 @@ _OF_KERNELS = ("replay.bound_by", "replay.compute_free_")
 _MORE_CONTEXT = {
     "idle": ("ledger.idle_", "replay."),
     "multi_kernel": ("ledger.total_comm_", "ledger.total_copy_", "replay."),
+    "fusion": (*_OF_KERNELS, "idle."),
     MODEL: (),
 }
+_PACE = re.compile(r"idle\.F[0-9]+\.launch_us")  # of the idle findings, all that a fusion asks for
 # Of a finding: shown in its first line, or of no use to a writer.
 _LEFT_OUT = frozenset(
     {
@@ -93,14 +99,15 @@ def compose_brief(analyzer: str, findings: list[Finding], grounds: Grounds, patt
     text = ""
     for members in _MEMBERS:
         blocks = [_finding_block(finding, own[finding.id], common, members) for finding in findings]
+        blocks += _others_block(analyzer, findings, grounds)
         legend = _LEGEND % (analyzer, analyzer, _LEGEND_MEMBERS % analyzer if "\nm1: " in "".join(blocks) else "")
         shown = [name for values in own.values() for name in values if _is_shown(name, values[name])]
         text = _rendered(
             analyzer,
             ids=[finding.id for finding in findings],
             legend="\n".join([legend, "", _LEGEND_NAMES, *_run_phrases(context), *_phrases(analyzer, shown)]),
-            evidence="\n\n".join([_context_block(context), *_common_block(common), *blocks]),
-            words=_words(analyzer, findings, patterns),
+            evidence="\n\n".join([_context_block(context, _model_line(grounds)), *_common_block(common), *blocks]),
+            words=_words(analyzer, findings, patterns, grounds),
         )
         if len(text.encode()) <= (TYPICAL_BYTES if members > 1 else MAX_BYTES):
             break
@@ -139,7 +146,7 @@ def _rendered(analyzer: str, *, ids: list[str], legend: str, evidence: str, word
             analyzer=analyzer,
             ids=ids,
             role=role_of(analyzer),
-            rules=brief_part("rules.md"),
+            rules=rules_of(analyzer),
             legend=legend,
             evidence=evidence,
             words=words,
@@ -151,8 +158,14 @@ def _rendered(analyzer: str, *, ids: list[str], legend: str, evidence: str, word
 
 
 def example_of(analyzer: str) -> str:
-    """Prose as it is handed in, about another run."""
-    return brief_part(f"example_{_EXAMPLE_OF.get(analyzer, analyzer)}.txt")
+    """Prose as it is handed in, about another run, with ids as this analyzer has them."""
+    file, owner = _EXAMPLE_OF.get(analyzer, (analyzer, analyzer))
+    return re.sub(rf"\b{owner}\.F", f"{analyzer}.F", brief_part(f"example_{file}.txt"))
+
+
+def rules_of(analyzer: str) -> str:
+    """The rules that hold for a writer; who names the model needs none about findings."""
+    return brief_part("rules_model.md" if analyzer == MODEL else "rules.md")
 
 
 def brief_part(name: str) -> str:
@@ -194,11 +207,32 @@ def _length(schema: dict[str, object]) -> str:
 def _context(analyzer: str, grounds: Grounds) -> dict[str, EvidenceValue]:
     """What is told of the whole run, by id."""
     more = _MORE_CONTEXT.get(analyzer, _OF_KERNELS)
-    return {name: value for name, value in grounds.values.items() if name in _CONTEXT or name.startswith(more)}
+    told = {name: value for name, value in grounds.values.items() if name in _CONTEXT or name.startswith(more)}
+    pace = {name: told.pop(name) for name in list(told) if name.startswith("idle.")}
+    return told | {name: value for name, value in pace.items() if _PACE.fullmatch(name)}
 
 
-def _context_block(context: Mapping[str, EvidenceValue]) -> str:
-    return fence("\n".join(["the run", *_lines(context.items())]), limit=2_000)
+def _context_block(context: Mapping[str, EvidenceValue], *more: str) -> str:
+    return fence("\n".join(["the run", *_lines(context.items()), *filter(None, more)]), limit=2_000)
+
+
+def _model_line(grounds: Grounds) -> str:
+    """Which model it is, as far as the rules tell: words, no id."""
+    model = grounds.report.model
+    return one_line(f"model (by rules): {model.name}, {model.family}", _VALUE) if model else ""
+
+
+def _others_block(analyzer: str, asked: list[Finding], grounds: Grounds) -> list[str]:
+    """The analyzer's findings that keep the pack's words, a line each: what a summary may name."""
+    known = {finding.id for finding in asked}
+    others = [finding for finding in grounds.findings_of(analyzer) if finding.id not in known]
+    lines = [
+        f"{finding.id}: {one_line(finding.title, _OTHER_TITLE)}; score {finding.score.mid:g}, "
+        f"GPU time over its floor {finding.gpu_time_score:g}"
+        for finding in others[:_OTHERS]
+    ]
+    told = "not asked for: other findings of this analyzer, for the summary"
+    return [fence("\n".join([told, *lines]), limit=2_000)] if lines else []
 
 
 def _own_values(finding: Finding, grounds: Grounds) -> dict[str, EvidenceValue]:
@@ -287,7 +321,7 @@ def value_text(name: str, value: EvidenceValue) -> str:
     return one_line(format_value(name, value), _VALUE)
 
 
-def _words(analyzer: str, findings: list[Finding], patterns: Mapping[str, list[str]]) -> str:
+def _words(analyzer: str, findings: list[Finding], patterns: Mapping[str, list[str]], grounds: Grounds) -> str:
     """The patterns that hold, each once: the one that writes a finding whole, of the others what they advise."""
     known = {pattern.id: pattern for pattern in load_patterns(analyzer)}
     told: set[str] = set()
@@ -303,18 +337,29 @@ def _words(analyzer: str, findings: list[Finding], patterns: Mapping[str, list[s
         if writer.id in told:
             parts[-1] += " (as above)"
         else:
-            parts += _told_whole(writer, finding)
+            parts += _told_whole(writer, finding, grounds)
         parts += [f"- also, {pattern.id}: {_cited(pattern.action, finding)}" for pattern in others]
         told |= {writer.id}
     return "\n".join(parts)
 
 
-def _told_whole(pattern: PatternFile, finding: Finding) -> list[str]:
+def _told_whole(pattern: PatternFile, finding: Finding, grounds: Grounds) -> list[str]:
     slots = ("action", "reasoning", "resolution", "verify")  # what is the case, the evidence tells
-    lines = [f"- {slot}: {_cited(getattr(pattern, slot), finding)}" for slot in slots]
+    texts = {slot: str(getattr(pattern, slot)) for slot in slots}
+    if not _is_worth_more(finding, grounds):
+        texts["reasoning"] = _SCORE_IS_MORE.sub("", texts["reasoning"]).strip()
+    lines = [f"- {slot}: {_cited(text, finding)}" for slot, text in texts.items()]
     if pattern.cannot_see:
         lines.append(f"- not visible in a trace (the report adds this itself): {_cited(pattern.cannot_see, finding)}")
     return lines
+
+
+def _is_worth_more(finding: Finding, grounds: Grounds) -> bool:
+    """Whether the score is more than the kernel time that the fix saves: then the words about the rest belong here."""
+    span, saving = grounds.values.get("ledger.span_ms"), finding.evidence.get("saving_ms")
+    if not isinstance(span, int | float) or not isinstance(saving, int | float):
+        return True
+    return finding.score.high / 100 * span > saving
 
 
 def _cited(text: str, finding: Finding) -> str:

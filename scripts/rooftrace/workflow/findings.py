@@ -9,9 +9,10 @@ import numpy as np
 
 from rooftrace.analyzers import compute, fusion, idle, multi_kernel
 from rooftrace.analyzers.scoring import score
+from rooftrace.causes.quiet import long_calls
 from rooftrace.contracts.base import COMPUTE_ANALYZERS, RANKING_LIMIT_PCT
 from rooftrace.contracts.report import Remaining
-from rooftrace.replay.facts import LEAST_EXPLAINED_PCT, describe_replay
+from rooftrace.replay.facts import LEAST_EXPLAINED_PCT, describe_replay, host_lanes, without_profiler
 from rooftrace.replay.run import Replay
 from rooftrace.trace import Kind
 from rooftrace.workflow.timing import stage
@@ -44,9 +45,10 @@ def find_and_score(workload: Workload) -> Results:
     if workload.activities.row.size:
         with stage("replay"):
             replay = Replay(workload.tree, workload.activities, workload.schedule)
-            facts = describe_replay(replay)
+            halved = without_profiler(replay, long_calls(workload.trace, workload.tree, host_lanes(replay)))
+            facts = describe_replay(replay, halved)
         with stage("scores"):
-            scores = score([draft for _, draft in listed], replay, inflated=is_inflated(workload))
+            scores = score([draft for _, draft in listed], replay, halved=halved if is_inflated(workload) else None)
         believed = facts.explained_pct >= LEAST_EXPLAINED_PCT
         scored = scores.findings if believed else scored
         left = [Remaining(after=count, span_ns=span) for count, span in enumerate(scores.together, start=1)]

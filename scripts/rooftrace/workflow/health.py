@@ -319,8 +319,8 @@ def _inflation_note(workload: Workload, results: Results | None, recorder: Recor
         yield _note(
             "profiler_inflated",
             "limit",
-            f"With all host time halved {' and '.join(changes)}: what recording it cost the host may be what makes the "
-            f"host look like the limit. {recorder.light}",
+            f"With recorded host time halved {' and '.join(changes)}: what recording it cost the host may be what "
+            f"makes the host look like the limit. {recorder.light}",
         )
 
 

@@ -17,9 +17,10 @@ _FIRST_PLACES = 3
 
 
 def changes(workload: Workload, results: Results) -> list[str]:
-    """What halving all host time changes, as clauses; nothing where too little is explained to be replayed.
+    """What halving the host time that recording lengthens changes, as clauses; nothing where too little is explained.
 
-    Only where shapes or stacks were recorded, which a lighter capture leaves out.
+    Long calls in which nothing is recorded stay as they are. Only where shapes or stacks were recorded, which a lighter
+    capture leaves out.
     """
     if results.replay is None or results.replay["together"] is None or not is_inflated(workload):
         return []
@@ -36,7 +37,7 @@ def changes(workload: Workload, results: Results) -> list[str]:
 
 
 def _bound(name: str) -> str:
-    return "no resource alone" if name == "mixed" else name
+    return "several resources together" if name == "mixed" else name
 
 
 def _first_places(findings: list[FindingEvidence]) -> tuple[list[str], list[str]]:

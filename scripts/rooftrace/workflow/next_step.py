@@ -77,18 +77,24 @@ def _told(
 ) -> dict[str, object]:
     before, after = states_of_it
     now = {str(task["analyzer"]) for task in tasks or ()}
-    again = [task.analyzer for task in before.tasks if task.status == "handed_out" and task.analyzer in now]
-    late = [task.analyzer for task in after.tasks if task.status == "handed_out" and task.analyzer not in now]
+    again = [task for task in before.tasks if task.status == "handed_out" and task.analyzer in now]
+    late = [task for task in after.tasks if task.status == "handed_out" and task.analyzer not in now]
     note = " ".join(filter(None, [*_returning(again, late), _note(after, now)]))
-    return {"action": action, "tasks": tasks or [], "command": command, "waiting_for": late, "note": note}
+    waiting = [task.analyzer for task in late]
+    return {"action": action, "tasks": tasks or [], "command": command, "waiting_for": waiting, "note": note}
 
 
-def _returning(again: list[str], late: list[str]) -> list[str]:
-    """What is said of tasks that were handed out before and are not back."""
-    told = [f"Handed out before and not back, so here again: {', '.join(again)}."] if again else []
-    if late:
-        told.append(f"Handed out before and not back: {', '.join(late)}; at once again with `next --resume`.")
-    return told
+def _returning(again: list[Task], late: list[Task]) -> list[str]:
+    """What is said of tasks that were handed out before: those not back, and those that came back and were refused."""
+    told = [f"{words}, so here again: {names}." for words, names in _by_return(again)]
+    return told + [f"{words}: {names}; at once again with `next --resume`." for words, names in _by_return(late)]
+
+
+def _by_return(tasks: list[Task]) -> list[tuple[str, str]]:
+    """Names by what has become of their text since they were handed out."""
+    groups = (("Handed in and refused", True), ("Handed out before and not back", False))
+    listed = [(words, [task.analyzer for task in tasks if bool(task.submissions) is came]) for words, came in groups]
+    return [(words, ", ".join(names)) for words, names in listed if names]
 
 
 def _note(state: State, now: set[str]) -> str:

@@ -224,7 +224,8 @@ def refuse(state: State, analyzer: str, problems: list[str]) -> State:
         again = tried.dispatches < MAX_DISPATCHES
         tried = replace(tried, status="open" if again else "fallen_back", submissions=0 if again else tried.submissions)
     after = state.with_task(tried)
-    return _unreported(after) if tried.status == "fallen_back" else after
+    is_given_up = tried.status == "fallen_back" != task.status
+    return _unreported(after) if is_given_up else after
 
 
 def repairs_left(task: Task) -> int:

@@ -32,6 +32,8 @@ _SETTING = re.compile(r"([\"']?)([A-Za-z_][\w.]*)\1\s*[=:]\s*(.{1,120})")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:[ =]([\w./:,+-]{1,40}))?")
 _FLAGS = re.compile(r"\s+(?=--?[A-Za-z])")
 _DOTTED = re.compile(r"[.@]?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+# A configuration by its name: `vision_config.output_attentions`.
+_CONFIGURATION = re.compile(r"(?:[a-z]+_)*(?:config|cfg|args|kwargs|options|settings)")
 _CALL = re.compile(r"([.@]?[A-Za-z_][\w.]*)\((.{0,200})\)", re.S)
 _FILE = re.compile(r"(?:evidence|findings|plots|prose|tasks)/[\w.<>-]+|(?:report|manifest|state)\.json|analysis\.md")
 # What a listed setting may be set to: a word, a number, a name, or a few of them.
@@ -144,7 +146,9 @@ def _is_dotted(name: str) -> bool:
         return False
     if _is_listed(name.strip(".@")):
         return True
-    return not _has_digit(name) and (name[0] in ".@" or name.split(".")[0] in _listed()["roots"])
+    root = name.split(".")[0]
+    is_known = name[0] in ".@" or root in _listed()["roots"] or ("." in name and _CONFIGURATION.fullmatch(root))
+    return not _has_digit(name) and bool(is_known)
 
 
 _FORMS: tuple[Callable[[str], bool], ...] = (_is_settings, _is_call, _is_flags, _is_dotted)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rooftrace.report.grounding.apis import is_api, layer_names
+from rooftrace.report.grounding.mentions import announced, called_settings, looks_like_a_setting
 from rooftrace.report.grounding.numbers import allowed_taken_out
 
 if TYPE_CHECKING:
@@ -21,20 +22,44 @@ _LAYER = re.compile(
     r"\b[A-Z][A-Za-z0-9]*[a-z0-9](?:Layer|Block|Attention|MLP|Linear|Norm|Embeddings?|Encoder|Decoder|Head|Experts?|MoE"
     r"|Backward0?)\b"
 )
+_EVIDENCE_ID = re.compile(r"(?<![\w.])[a-z_]+(?:\.\w+)+")
 _CAMEL = re.compile(r"\b(?=\w*[0-9])(?=\w*?[a-z][0-9]*[A-Z])[A-Za-z]\w*")
 
 
 def unknown_names(slot: Slot, grounds: Basis) -> Iterator[str]:
-    """Names that neither the trace nor an API has."""
+    """Names that neither the trace nor an API has; evidence ids written as if they were names."""
     if slot.name in ("name", "family"):
         return
-    names = grounds.names
+    names, spoken_of = grounds.names, _spoken_of(slot)
     for code in dict.fromkeys(slot.text.code):
-        if not _is_known(code, names):
-            yield f"`{code[:80]}` is neither in the trace nor an API or setting; {_instead(code, names)}"
+        evidence_id = None if names.holds(code) else _evidence_id(code, slot, grounds)
+        if evidence_id:
+            yield f"`{code}` is an evidence id and no name: cite it, {{{{{evidence_id}}}}}, without backticks"
+        elif code not in spoken_of and not _is_known(code, names):
+            told = f"{_instead(code, names)}{_how(code, slot)}"
+            yield f"`{code[:80]}` is neither in the trace nor an API or setting; {told}"
+    for name in dict.fromkeys(_EVIDENCE_ID.findall(slot.text.plain)):
+        if name in grounds.values:
+            yield f"`{name}` is an evidence id and no name: cite it, {{{{{name}}}}}"
     for name in _named_in_words(slot.text.plain, names):
         if not _is_known(name, names):
             yield f"`{name[:80]}` is not in the trace; {_instead(name, names)}"
+
+
+def _spoken_of(slot: Slot) -> set[str]:
+    """Names that the slot may hold for how it speaks of them: what is to appear, what is to be set."""
+    if slot.name == "verify":
+        return announced(slot.text)
+    return called_settings(slot.text) if slot.name in ("action", "resolution") else set()
+
+
+def _evidence_id(code: str, slot: Slot, grounds: Basis) -> str | None:
+    """The id that a piece of code spells, whole or without what it is of; None where it is an API's name as well."""
+    if code in grounds.values:
+        return code
+    owner = slot.finding.id if slot.finding else slot.analyzer
+    full = f"{owner}.{code}"
+    return full if full in grounds.values and not _is_known(code, grounds.names) else None
 
 
 def _is_known(code: str, names: Names) -> bool:
@@ -53,3 +78,10 @@ def _instead(name: str, names: Names) -> str:
     if near:
         return f"near it: {', '.join(f'`{known}`' for known in near)}"
     return "cite the id that holds the name, or say it without one"
+
+
+def _how(code: str, slot: Slot) -> str:
+    """How a name of that form may be written in this slot."""
+    if slot.name == "verify":
+        return f". Of a name that is to come, say so: `{code[:40]}` appears" if re.fullmatch(r"[\w.:]+", code) else ""
+    return f". A setting is written with its value: `{code[:40]}=VALUE`" if looks_like_a_setting(code) else ""

@@ -25,6 +25,8 @@ TINY_KERNEL_NS = 5_000
 TF32_ANALYZERS = ("gemm", "convolution")
 # An op group whose instances spread this much runs at different speeds on equal shapes.
 UNEVEN_COV = 0.25
+# Kernels that a compiler joins.
+_POINTWISE = ("elementwise", "normalization", "reduction")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +140,10 @@ def _question_facts(view: View) -> dict[str, object]:
         "uneven_groups": len(uneven),
         "uneven_ns": sum(op.kernel_ns for op in uneven),
         "flops": sum((op.flops or 0) * op.count for op in ops if op.efficiency_pct is not None),
-        "misaligned": _misaligned(view),
+        "misaligned": _misaligned(view, is_batched=False),
+        "misaligned_batched": _misaligned(view, is_batched=True),
+        "has_backward": any(op.phase == "backward" for op in ops),
+        "pointwise": _listed(finding.id for finding in view.report.findings if finding.category in _POINTWISE),
         "without_tf32": _without_tf32(view),
         "has_tf32": any(finding.evidence.get("gpu_tf32") is True for finding in view.all_findings),
         "host_bound": _ids(view, "host_bound"),
@@ -168,12 +173,12 @@ def _ids(view: View, flag: str) -> Safe:
     return _listed(finding.id for finding in view.all_findings if finding.evidence.get(flag) is True)
 
 
-def _misaligned(view: View) -> Safe:
-    """Products with a weight: the sizes of batched products are those of activations."""
+def _misaligned(view: View, *, is_batched: bool) -> Safe:
+    """Products with a weight, or batched ones, whose sizes are those of activations."""
     return _listed(
         finding.id
         for finding in view.all_findings
-        if finding.evidence.get("misaligned") is True and finding.evidence.get("batched") is not True
+        if finding.evidence.get("misaligned") is True and (finding.evidence.get("batched") is True) is is_batched
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooftrace.report.cells import Cell, count, dtypes, flops, ident, ns, pct, shapes, share, size
+from rooftrace.report.cells import Cell, count, dtypes, flops, ident, is_ranked, ns, pct, shapes, share, size
 from rooftrace.report.markdown import Safe, code, md
 from rooftrace.report.sections.what_to_do_first import DETAILS_IN_FULL, Item, items
 from rooftrace.report.timeline import drawn_findings, plot_path
@@ -35,6 +35,7 @@ class Detail:
     evidence: Safe
     plot: str = ""  # path in the run of what shows the instance
     instance: Instance | None = None
+    is_ranked: bool = True
 
 
 def context(view: View) -> dict[str, object]:
@@ -49,7 +50,7 @@ def context(view: View) -> dict[str, object]:
 def details(view: View, findings: list[Finding]) -> list[Detail]:
     """Blocks of findings, in their order."""
     plots = {finding.id: plot_path(finding.id) for finding in drawn_findings(view)}
-    return [_detail(view, item, plots) for item in items(findings, ("reasoning", "resolution"), view.ops)]
+    return [_detail(view, item, plots) for item in items(findings, ("reasoning", "resolution"), view)]
 
 
 def _detail(view: View, item: Item, plots: Mapping[str, str]) -> Detail:
@@ -69,6 +70,7 @@ def _detail(view: View, item: Item, plots: Mapping[str, str]) -> Detail:
         evidence=Safe(" · ".join(f"{ident(name)} {cite(name, value)}" for name, value in finding.evidence.items())),
         plot=plots.get(finding.id, ""),
         instance=view.instances.get(finding.id),
+        is_ranked=is_ranked(finding),
     )
 
 

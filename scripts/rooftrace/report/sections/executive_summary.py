@@ -8,27 +8,22 @@ from rooftrace import units
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.report import BOUND_BY
 from rooftrace.report.cells import Cell, ns, pct, share
+from rooftrace.report.impact import on_path
 from rooftrace.report.markdown import Safe, code
 from rooftrace.report.view import PARTS, by_time, part_ns
 
 if TYPE_CHECKING:
     from rooftrace.contracts.ledger import StepLedger
+    from rooftrace.contracts.report import Finding
     from rooftrace.report.view import View
 
 STEPS_SHOWN = 12
-# What a critical path's resources are summed to, and the name under which each could be free.
-_RESOURCES = {
-    "host": ("host", "launch", "synchronisation"),
-    "compute": ("compute",),
-    "communication": ("communication",),
-    "copy": ("copy",),
-    "between": ("device", "dependency"),
-    "unexplained": ("unexplained",),
-}
 _CAUSES_NAMED = 3
 # A stretch before the first step that takes more of the span than this is named in the summary, per cent.
 BEFORE_STEPS_PCT = 5.0
 _EDGE = 5
+# A resource with less of the critical path is in the table alone, per cent.
+PATH_SHOWN_PCT = 0.1
 
 
 def context(view: View) -> dict[str, object]:
@@ -40,9 +35,10 @@ def context(view: View) -> dict[str, object]:
     return {
         "bounding": totals.bounding,
         "bounding_ns": totals.parts[totals.bounding],
-        "others": [(part, share(time, totals.span_ns)) for part, time in others],
+        "others": [(part, share(time, totals.span_ns)) for part, time in others if time],
         "shares": {part: share(totals.parts[part], totals.span_ns) for part in PARTS},
         "top_category": totals.categories[0] if totals.categories else None,
+        "top_chain": _top_chain(view),
         "bounds": [(bound, share(time, rated)) for bound, time in by_time(view.time_by_bound)],
         "first": report.findings[0] if report.findings else None,
         "metrics": _metrics(view),
@@ -57,18 +53,22 @@ def context(view: View) -> dict[str, object]:
     }
 
 
-def _on_path(view: View) -> dict[str, int]:
-    """Time on the critical paths of all devices by resource, ns; empty without a replay."""
-    paths = view.report.replay.paths if view.report.replay else []
-    return {
-        name: time
-        for name, parts in _RESOURCES.items()
-        if (time := sum(path.by_resource.get(part, 0) for path in paths for part in parts))  # type: ignore[call-overload]
-    }
+def _top_chain(view: View) -> Finding | None:
+    """A fusion finding with more time than any category: its kernels stand under several of them."""
+    found = max(view.of_tier("fusion"), key=_time_share_pct, default=None)
+    top = units.pct(view.totals.categories[0][1], view.totals.span_ns) if view.totals.categories else 0.0
+    return found if found and _time_share_pct(found) > top else None
+
+
+def _time_share_pct(finding: Finding) -> float:
+    value = finding.evidence.get("time_share_pct")
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _path_shares(view: View) -> list[tuple[str, Safe]]:
-    return [(name, share(time, view.totals.span_ns)) for name, time in by_time(_on_path(view))]
+    span = view.totals.span_ns
+    shown = [(name, time) for name, time in by_time(on_path(view)) if units.pct(time, span) >= PATH_SHOWN_PCT]
+    return [(name, share(time, span)) for name, time in shown]
 
 
 def _free_spans(view: View) -> list[tuple[str, int]]:
@@ -80,7 +80,7 @@ def _free_spans(view: View) -> list[tuple[str, int]]:
 
 def _path_rows(view: View) -> list[list[Cell]]:
     """Resource, time on the critical path, share of the span, span were it free."""
-    replay, span, spent = view.report.replay, view.totals.span_ns, _on_path(view)
+    replay, span, spent = view.report.replay, view.totals.span_ns, on_path(view)
     if replay is None:
         return []
     free = dict(replay.if_free.items())

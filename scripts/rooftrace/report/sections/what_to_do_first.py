@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rooftrace.report.cells import finding_gap, finding_row, marked_row, pct, share
+from rooftrace.report.cells import finding_row, ident, marked_row, pct, share
+from rooftrace.report.impact import Worth, worth
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rooftrace.contracts.report import Finding, OpGroup
     from rooftrace.report.markdown import Safe
     from rooftrace.report.view import View
@@ -22,6 +22,8 @@ ROWS_SHOWN = 10
 TIER_ROWS_SHOWN = 8
 TOGETHER_SHOWN = 4
 LATER_SHOWN = 4
+# A step that shortens the run by less than this share of the span adds nothing that is shown.
+_NOTHING = 0.0005
 # A run of which less is explained has scores to be taken with care (METHODS: impact).
 WELL_EXPLAINED_PCT = 90.0
 # A text that has been shown this often is referred to from then on.
@@ -38,11 +40,11 @@ _HARNESS = re.compile(r"profiler|benchmark|timeit", re.IGNORECASE)
 class Item:
     """A finding written out; `same_as` names, for a field whose text was told often, where it was told first.
 
-    `gap` may be empty, `reason` says why the confidence is not high, `caveats` what its impact depends on.
+    `worth` is what its impact says, `reason` says why the confidence is not high, `caveats` what its impact depends on.
     """
 
     finding: Finding
-    gap: Safe
+    worth: Worth
     same_as: dict[str, str]
     page: str
     reason: str
@@ -55,14 +57,17 @@ def context(view: View) -> dict[str, object]:
     ranked_rest = report.findings[FINDINGS_IN_FULL:]
     unranked = report.unranked[: max(0, ROWS_SHOWN - len(ranked_rest))]
     return {
-        "items": items(report.findings[:FINDINGS_IN_FULL], ("insight", "action", "verify"), view.ops),
+        "items": items(report.findings[:FINDINGS_IN_FULL], ("insight", "action", "verify"), view),
         "has_ranked_rest": bool(ranked_rest),
         "rest_rows": [*map(marked_row, ranked_rest), *map(finding_row, unranked)],
         "left_out": len(report.unranked) - len(unranked),
         "has_gap_shares": any(finding.score_basis == "gap_share" for finding in view.all_findings),
         "weakly_explained": report.replay is not None and report.replay.explained_pct < WELL_EXPLAINED_PCT,
         "together": _together(view),
+        "idle_step": _idle_step(view),
         "later": _later(view),
+        "has_removed": any(f.tier == "fusion" and f.score_basis == "replay" for f in report.findings),
+        "has_floors": any(finding.kind == "modelled" for finding in report.findings),
         "has_upper_bounds": any(finding.kind == "upper_bound" for finding in view.all_findings),
     }
 
@@ -85,6 +90,25 @@ def _together(view: View) -> list[Left]:
     return [Left(after=row.after, span_ns=row.span_ns, saved=share(span - row.span_ns, span)) for row in shown]
 
 
+@dataclass(frozen=True, kw_only=True)
+class IdleStep:
+    """The first finding that saves nothing once those before it are fixed; `graph` replays its launches, if any."""
+
+    finding: Safe
+    graph: str
+
+
+def _idle_step(view: View) -> IdleStep | None:
+    rows, findings, span = view.report.together or [], view.report.findings, view.totals.span_ns
+    for before, row in pairwise(rows):
+        if row.after <= len(findings) and before.span_ns - row.span_ns < span * _NOTHING:
+            found = findings[row.after - 1]
+            earlier = findings[: row.after - 1]
+            graph = next((one.id for one in earlier if one.evidence.get("graph_candidate") is True), "")
+            return IdleStep(finding=ident(found.id), graph=graph if found.tier == "fusion" else "")
+    return None
+
+
 def _later(view: View) -> list[tuple[str, str, Safe]]:
     """Unranked findings that are worth more once the first one is fixed: (first, finding, gain)."""
     found = [
@@ -96,8 +120,8 @@ def _later(view: View) -> list[tuple[str, str, Safe]]:
     return [(first, name, pct(gain)) for first, name, gain in found[:LATER_SHOWN]]
 
 
-def items(findings: list[Finding], fields: tuple[str, ...], ops: Mapping[str, OpGroup]) -> list[Item]:
-    """Findings with what an earlier one of them has said already. `ops` are the op groups by id."""
+def items(findings: list[Finding], fields: tuple[str, ...], view: View) -> list[Item]:
+    """Findings with what an earlier one of them has said already."""
     told: dict[str, list[str]] = {}
     written: list[Item] = []
     for index, finding in enumerate(findings):
@@ -111,11 +135,11 @@ def items(findings: list[Finding], fields: tuple[str, ...], ops: Mapping[str, Op
         written.append(
             Item(
                 finding=finding,
-                gap=finding_gap(finding),
+                worth=worth(view, finding),
                 same_as=same_as,
                 page=page,
                 reason=doubt(finding),
-                caveats=caveats(finding, [ops[name] for name in finding.members if name in ops]),
+                caveats=caveats(finding, [view.ops[name] for name in finding.members if name in view.ops]),
             )
         )
     return written
