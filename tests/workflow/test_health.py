@@ -57,9 +57,9 @@ class TestWhatTheProfilerCostTheHost:
 
         assert inflation(found) == [
             "With recorded host time halved the run would be bound by compute instead of host and the first findings "
-            "would be `gemm.F1` instead of `idle.F1`, `gemm.F1`: what recording it cost the host may be what makes the host "
-            "look like the limit. Capture again with record_shapes=False and with_stack=False before acting on "
-            "findings about the host."
+            "would be `gemm.F1` instead of `idle.F1`, `gemm.F1`: what recording it cost the host may be what makes "
+            "the host look like the limit. Capture again with record_shapes=False and with_stack=False before acting "
+            "on findings about the host."
         ]
         assert found.verdict == "limited"
 
