@@ -67,7 +67,9 @@ def test_an_interrupt_at_any_time_leaves_no_run_or_a_whole_one(variables, tmp_pa
     whole = duration(variables, "prepare", EXAMPLE, "-o", tmp_path / "first", "-q")
     moments = random.Random(7)  # noqa: S311
     codes = set()
-    for number, after_s in enumerate([0.0, 0.5 * whole, moments.uniform(0, whole), moments.uniform(0, whole)]):
+    shares = [0.1, 0.5, moments.uniform(0.1, 1), moments.uniform(0.1, 1)]  # not 0: the program of `READY` ends there
+    for number, share in enumerate(shares):
+        after_s = share * whole
         run = tmp_path / f"run{number}"
         code, err = interrupted(variables, after_s, "prepare", EXAMPLE, "-o", run, "-q")
         codes.add(code)
