@@ -121,9 +121,13 @@ def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         times = sorted_unique(np.r_[start, end])
         start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), times.size
     others = np.sort(lane[~frames] * length + start[~frames])
-    first = np.searchsorted(others, lane * length + start)
-    last = np.searchsorted(others, lane * length + end)
-    empty: NDArray[np.bool_] = frames & (first == last)
+    asked = np.flatnonzero(frames)
+    begin = lane[asked] * length
+    finish = begin + end[asked]
+    begin += start[asked]
+    following = np.r_[others, np.iinfo(np.int64).max][np.searchsorted(others, begin)]
+    empty = np.zeros(rows.size, dtype=bool)
+    empty[asked] = following >= finish
     return empty
 
 
