@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rooftrace.schedule import Schedule
 
 # Events of a block and, at least, of a stretch: what is held at once is this, times the number of scenarios.
-_MOST_EVENTS = 2_048
-_STRETCH = 8_192
+_MOST_EVENTS = 4_096
+_STRETCH = 32_768
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

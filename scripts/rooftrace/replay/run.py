@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooftrace.schedule import Schedule
 
 # Entries of the tables of launch times and of known ends (rows times scenarios) held at once: 8 bytes each.
-_TABLE_ENTRIES = 6_000_000
+_TABLE_ENTRIES = 8_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
