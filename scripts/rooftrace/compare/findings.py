@@ -13,7 +13,7 @@ from rooftrace.calltree import module_class
 from rooftrace.causes import HOST_CAUSES, Cause
 from rooftrace.compare.edits import Fix, fix_of
 from rooftrace.compare.noise import is_beyond_noise
-from rooftrace.contracts.base import Score
+from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.facts import LEAST_EXPLAINED_PCT, describe_replay
 from rooftrace.replay.run import Replay
@@ -70,7 +70,10 @@ class Found:
 
 
 def find(rows: Sequence[Row], causes: Sequence[str], base: Measured, target: Measured) -> list[Found]:
-    """Regressions, then improvements, each most gain first. A gain is a share of the slower side's compared window."""
+    """Regressions, then improvements, each most gain first; last those not worth telling.
+
+    A gain is a share of the slower side's compared window.
+    """
     groups: dict[tuple[bool, str, str], list[int]] = defaultdict(list)
     for number, (row, cause) in enumerate(zip(rows, causes, strict=True)):
         if row.kind != "left_out" and cause != "unchanged" and row.delta_ns:
@@ -90,8 +93,9 @@ def find(rows: Sequence[Row], causes: Sequence[str], base: Measured, target: Mea
     return sorted(found, key=_order)
 
 
-def _order(item: Found) -> tuple[bool, float, int, str, str]:
-    return not item.is_regression, -item.score.high, -abs(item.delta_ns), item.cause, item.subject
+def _order(item: Found) -> tuple[bool, bool, float, int, str, str]:
+    told = item.score.high >= RANKING_LIMIT_PCT  # the page numbers what it tells
+    return not told, not item.is_regression, -item.score.high, -abs(item.delta_ns), item.cause, item.subject
 
 
 def _found(key: tuple[bool, str, str], numbers: list[int], rows: Sequence[Row], span: int) -> Found:

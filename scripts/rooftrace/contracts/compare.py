@@ -172,7 +172,7 @@ class CompareRow(Record):
 class _Change(Record):
     """What a finding of a comparison has more than one of a single trace."""
 
-    rank: int = Field(ge=1, description="Place in the list: regressions, then improvements.")
+    rank: int = Field(ge=1, description="Place in the list: regressions, improvements, then those of little gain.")
     direction: Literal["regression", "improvement"] = Field(description="`regression`: the target takes longer.")
     cause: RowCause = Field(description="The cause that its rows share.")
     delta_ns: int = Field(description=f"Sum of its rows' differences, {_NS}.")

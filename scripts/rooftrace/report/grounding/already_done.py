@@ -118,7 +118,7 @@ _ADVISED = (
     ),
     _advice(
         r"\bpin_memory\b|\bpinned\b|\bpin the\b",
-        lambda finding: finding.evidence.get("pageable_ms") == 0,
+        lambda finding: finding.evidence.get("pageable_ms") == 0 and finding.evidence.get("memory") != "unknown",
         "no copy goes through pageable memory",
     ),
 )
