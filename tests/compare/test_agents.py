@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_prepare_tells_the_task_and_the_next_command(tmp_path, capsys):
     assert said.out == f"{run / 'compare.md'}\n"
     assert said.err.splitlines()[-2:] == [
         "1 task for a writer: compare",
-        f"next: python3 {_launcher()} next {run}",
+        f"next: python3 {shlex.quote(str(_launcher()))} next {run}",
     ]
     state = read_state(run)
     assert (state.trace_path, state.options) == (str(target), {"base": str(base), "steps": "0-2"})

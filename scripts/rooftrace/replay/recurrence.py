@@ -183,6 +183,17 @@ class _Part:
     gone: NDArray[np.bool_] | None
     left: NDArray[np.int64] | None  # of what is gone, the time that stays
 
+    def overlapping(self) -> list[int]:
+        """Rows of which some time is left though they are gone, and that did not wait for the end of what ran before.
+
+        Where these start and how far they reach is no running maximum.
+        """
+        if self.gone is None or self.left is None:
+            return []
+        partly = (self.gone & (self.left > 0)).any(axis=1)
+        rows: list[int] = np.flatnonzero(partly & (self.gap < 0)[:, 0] & ~self.first[:, 0]).tolist()
+        return rows
+
     def rows(self, low: int, high: int) -> _Part:
         return _Part(
             gap=self.gap[low:high],
@@ -248,13 +259,14 @@ class _Queues:
         return np.maximum(external, waited), waited
 
     def _part(self, queue: int, part: _Part, beside: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if not beside:
+        singles = sorted({*beside, *part.overlapping()})
+        if not singles:
             return self._in_order(queue, part)
         pieces, done = [], 0
-        for row in beside:
+        for row in singles:
             if row > done:
                 pieces.append(self._in_order(queue, part.rows(done, row)))
-            pieces.append(self._beside(queue, part.rows(row, row + 1)))
+            pieces.append(self._single(queue, part.rows(row, row + 1), is_beside=row in beside))
             done = row + 1
         if done < part.gap.shape[0]:
             pieces.append(self._in_order(queue, part.rows(done, part.gap.shape[0])))
@@ -274,10 +286,10 @@ class _Queues:
         start = np.maximum(before + part.gap, part.external)
         return self._done(queue, part, start, before, reached[-1])
 
-    def _beside(self, queue: int, part: _Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """One activity that follows the start of the one before it: a branch of a graph."""
+    def _single(self, queue: int, part: _Part, *, is_beside: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """One activity alone: a branch of a graph follows the start of the one before it, others its end."""
         reach = self._state.reach[queue]
-        start = np.maximum(self._state.last[queue] + part.gap, part.external)
+        start = np.maximum((self._state.last[queue] if is_beside else reach) + part.gap, part.external)
         return self._done(queue, part, start, reach[None], None)
 
     def _done(

@@ -110,12 +110,23 @@ else:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Put interrupts off until the block has ended: it is short, and half of it is worse than none or all."""
-    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+    """Put interrupts off until the block has ended: it is short, and half of it is worse than none or all.
+
+    Blocking them in this thread is not enough: a thread of a library may take the signal, and the handler runs here.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in _HELD_BACK}
+    for number, handler in before.items():
+        if handler is not None and handler != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
