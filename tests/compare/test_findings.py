@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import json
+
+import pytest
+
+from rooftrace.cli import main
 from rooftrace.compare import compare_sides
 from rooftrace.compare.edits import fix_of
-from tests.compare.sides import ADD, GEMM, MUL, Call, compared, side_of, trace_of
+from rooftrace.contracts.compare import listing_order
+from tests.compare.sides import ADD, GEMM, MUL, Call, compared, real_trace, side_of, trace_of
 from tests.support.trace_builder import TraceBuilder
 
 SHAPE, TYPES = [[64, 512], [512, 512]], ["c10::BFloat16"] * 2
@@ -95,3 +101,34 @@ def test_idle_time_that_shrinks_because_kernels_grew_is_no_finding():
     idle = sum(row.delta_ns for row in comparison.rows if row.kind == "idle")
     assert idle == -19 * 40_000
     assert [item.cause for item in comparison.findings] == ["slower_kernel"]
+
+
+def test_what_is_too_little_to_tell_stands_behind_what_is_told():
+    listed = [
+        ("regression", 0.0),
+        ("improvement", 12.7),
+        ("regression", 0.5),
+        ("improvement", 0.49),
+        ("regression", 3.0),
+    ]
+
+    assert sorted(listed, key=lambda item: listing_order(*item)) == [
+        ("regression", 3.0),
+        ("regression", 0.5),
+        ("improvement", 12.7),
+        ("regression", 0.0),
+        ("improvement", 0.49),
+    ]
+
+
+@pytest.mark.real_traces
+def test_a_regression_that_mending_would_gain_nothing_by_is_listed_last_and_passes_the_checks(tmp_path):
+    name = "gaunernst_bert-small-uncased__1016001.json.gz"
+    pair, run = [str(real_trace(f"{folder}/{name}")) for folder in ("h100", "mi300")], tmp_path / "run"
+
+    assert main(["compare", *pair, "-o", str(run), "-q"]) == 0
+    findings = json.loads((run / "compare.json").read_text(encoding="utf-8"))["findings"]
+    # attention takes three times as long on the MI300X, which waits for the host either way
+    assert findings[0]["direction"] == "improvement"
+    assert next(item["score"]["high"] for item in findings if item["direction"] == "regression") == 0.0
+    assert main(["check", str(run)]) == 0

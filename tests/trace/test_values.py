@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rooftrace.calltree import build_tree, collect_activities
 from rooftrace.trace import Kind
 from tests.support.trace_builder import TraceBuilder
 from tests.trace.reading import Folder, assert_same, document, kernel, names_of, read_both, times_of
@@ -319,3 +320,21 @@ def test_an_event_longer_than_a_hundred_days_counts_as_empty():
 
     assert trace.dur.tolist() == [0] * 5
     assert trace.repaired.counts == {"event of impossible length": 5}
+
+
+def test_ids_and_sizes_take_half_the_bytes_only_where_all_of_them_fit():
+    def columns(*, correlation, nbytes):
+        builder = TraceBuilder()
+        for number in range(3):
+            builder.memcpy("HtoD", ts=10 * number, dur=5, correlation=correlation + number, bytes=nbytes)
+        return builder.build()
+
+    small, large = columns(correlation=7, nbytes=2**30), columns(correlation=2**31, nbytes=2**32)
+
+    assert [(t.correlation.itemsize, t.nbytes.itemsize) for t in (small, large)] == [(4, 4), (8, 8)]
+    assert large.correlation.tolist() == [2**31, 2**31 + 1, 2**31 + 2]
+    assert large.nbytes.tolist() == [2**32] * 3
+    # sums are made of 64 bits: three times 2^30 is more than 32 bits hold
+    activities = collect_activities(small, build_tree(small))
+    assert activities.nbytes.sum() == 3 * 2**30
+    assert activities.nbytes.dtype == np.int64

@@ -10,9 +10,8 @@ import numpy as np
 
 from rooftrace.calltree import is_step_name
 from rooftrace.causes import thread_looked_at, user_frames
-from rooftrace.causes.spans import distinct
 from rooftrace.intervals import union
-from rooftrace.sorted_unique import grouped
+from rooftrace.sorted_unique import distinct_codes, grouped
 from rooftrace.trace import HOST_KINDS, Kind
 from rooftrace.units import NS_PER_MS, pct
 
@@ -184,7 +183,7 @@ def wrapper_evidence(workload: Workload, gaps: NDArray[np.int64]) -> dict[str, E
     """Size checks of compiled code: how many begin in the gaps, and the share of gaps that are hardly anything else."""
     trace, causes = workload.trace, workload.causes
     rows = trace.of_kind(Kind.PYTHON)
-    codes = [code for code in distinct(trace.name[rows]) if _ASSERTS.search(trace.names[code])]
+    codes = [code for code in distinct_codes(trace.name[rows]) if _ASSERTS.search(trace.names[code])]
     checks = rows[np.isin(trace.name[rows], codes)]
     if not checks.size:
         return {"size_asserts_count": 0, "size_asserts_pct": 0.0}
@@ -215,7 +214,7 @@ def _annotations(workload: Workload) -> NDArray[np.int64]:
     """Rows of all annotations that are no steps."""
     trace = workload.trace
     rows = trace.of_kind(Kind.ANNOTATION)
-    plain = [code for code in distinct(trace.name[rows]) if not is_step_name(trace.names[code])]
+    plain = [code for code in distinct_codes(trace.name[rows]) if not is_step_name(trace.names[code])]
     chosen: NDArray[np.int64] = rows[np.isin(trace.name[rows], plain)]
     return chosen
 

@@ -18,7 +18,7 @@ import numpy as np
 from rooftrace import platforms
 from rooftrace.analyzers.gemm_shapes import gemm_evidence
 from rooftrace.analyzers.idle_graphs import interruptions_before
-from rooftrace.analyzers.merging import Merged, chain_ns, merged_edit, outermost
+from rooftrace.analyzers.merging import Merged, callers_of, chain_ns, merged_edit
 from rooftrace.calltree import Link, part_of
 from rooftrace.roofline import Rating
 from rooftrace.sorted_unique import sorted_unique
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rooftrace.analyzers.workload import Workload
-    from rooftrace.calltree import OpGroup
+    from rooftrace.calltree import Callers, OpGroup
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.replay.edits import Edit
 
@@ -69,7 +69,8 @@ class Loops:
 
 def find_loops(workload: Workload, free: NDArray[np.bool_]) -> Loops | None:
     """The runs of ``free`` activities; None without any."""
-    runs = [run for index in range(len(workload.groups)) for run in _runs_of(workload, index, free)]
+    callers = callers_of(workload)
+    runs = [run for index in range(len(workload.groups)) for run in _runs_of(workload, callers, index, free)]
     if not runs:
         return None
     activities = np.sort(np.concatenate([run.activities for run in runs]))
@@ -100,7 +101,7 @@ def find_loops(workload: Workload, free: NDArray[np.bool_]) -> Loops | None:
     )
 
 
-def _runs_of(workload: Workload, index: int, free: NDArray[np.bool_]) -> list[Run]:
+def _runs_of(workload: Workload, callers: Callers, index: int, free: NDArray[np.bool_]) -> list[Run]:
     group, rating = workload.groups[index], workload.ratings[index]
     if group.name not in _PRODUCTS or group.link is not Link.CORRELATION or not isinstance(rating, Rating):
         return []
@@ -111,7 +112,9 @@ def _runs_of(workload: Workload, index: int, free: NDArray[np.bool_]) -> list[Ru
     order = np.argsort(workload.activities.launch[first], kind="stable")
     first, last = first[order], last[order]
     splits = np.flatnonzero(~_follows(workload, first, last)) + 1
-    found = [_run(workload, index, bounds, part) for part in np.split(order, splits) if part.size >= _LEAST_CALLS]
+    found = [
+        _run(workload, callers, index, (bounds, part)) for part in np.split(order, splits) if part.size >= _LEAST_CALLS
+    ]
     return [run for run in found if run is not None and free[run.activities].all()]
 
 
@@ -164,14 +167,17 @@ def _follows(workload: Workload, first: NDArray[np.int64], last: NDArray[np.int6
     return result
 
 
-def _run(workload: Workload, index: int, bounds: NDArray[np.int64], calls: NDArray[np.int64]) -> Run | None:
+def _run(
+    workload: Workload, callers: Callers, index: int, part: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> Run | None:
     """The run of some calls in their order; None where one batched product would not be faster."""
     group, activities, tree = workload.groups[index], workload.activities, workload.tree
+    bounds, calls = part
     members = np.concatenate([group.activities[bounds[call] : bounds[call + 1]] for call in calls.tolist()])
     batched = _batched_ns(workload, index, calls.size)
     if batched is None or (chain := int(chain_ns(workload, members)[-1])) <= batched:
         return None
-    ends = tree.end[outermost(workload, activities.launch[members[[0, -1]]])]
+    ends = tree.end[callers.outermost(activities.launch[members[[0, -1]]])]
     took = int(activities.end[members].max() - activities.start[members].min())
     return Run(
         group=index,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.analyzers.idle_edits import cuts
+from rooftrace.calltree import Callers
 from rooftrace.replay.edits import Edit
 from rooftrace.sorted_unique import sorted_unique
-from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,12 @@ def chain_ns(workload: Workload, members: NDArray[np.int64]) -> NDArray[np.int64
     return spent + workload.schedule.usual_gap_ns * np.arange(members.size)
 
 
+def callers_of(workload: Workload) -> Callers:
+    """The ops around the launches of a run."""
+    launch = workload.activities.launch
+    return Callers(workload.tree, sorted_unique(launch[launch >= 0]))
+
+
 def merged_edit(workload: Workload, runs: Sequence[Merged]) -> Edit:
     """Some activities of each run stand for the one: as many as take its time with the gaps that queues keep.
 
@@ -67,29 +73,10 @@ def merged_edit(workload: Workload, runs: Sequence[Merged]) -> Edit:
 
 def _calls_gone(workload: Workload, runs: Sequence[Merged]) -> tuple[NDArray[np.int64], ...]:
     """Thread, start and end of every call but one of each run."""
-    tree, gone = workload.tree, []
+    tree, callers, gone = workload.tree, callers_of(workload), []
     for run in runs:
         launches = workload.activities.launch[run.activities]
-        calls = np.unique(outermost(workload, launches[launches >= 0]))
+        calls = sorted_unique(callers.outermost(launches[launches >= 0]))
         gone.append(calls[:-1] if run.at_end else calls[1:])
     node = np.concatenate(gone)
     return tree.lane[node].astype(np.int64), tree.start[node], tree.end[node]
-
-
-def outermost(workload: Workload, launches: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each launch the outermost op around it that launches nothing else, or the launch itself; -1 without one."""
-    tree, launch = workload.tree, workload.activities.launch
-    length = int(tree.end.max()) + 1 if tree.end.size else 1
-    every = sorted_unique(launch[launch >= 0])
-    keys = np.sort(tree.lane[every].astype(np.int64) * length + tree.start[every])
-    found: NDArray[np.int64] = launches.copy()
-    active = np.flatnonzero(found >= 0)
-    while active.size:
-        above = tree.parent[found[active]]
-        fits = (above >= 0) & (tree.kind[np.maximum(above, 0)] == int(Kind.CPU_OP))
-        active, above = active[fits], above[fits]
-        lane = tree.lane[above].astype(np.int64) * length
-        single = np.searchsorted(keys, lane + tree.end[above]) - np.searchsorted(keys, lane + tree.start[above]) <= 1
-        active, above = active[single], above[single]
-        found[active] = above
-    return found

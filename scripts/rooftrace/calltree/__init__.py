@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rooftrace.calltree.activities import LINK_NAMES, Activities, Link, Work, collect_activities
+from rooftrace.calltree.callers import Callers
 from rooftrace.calltree.groups import OpGroup, group_ops, kernel_totals, part_of
 from rooftrace.calltree.passes import PHASES, Context, build_context, is_user_frame
 from rooftrace.calltree.quarantine import Quarantined, quarantine
@@ -17,6 +18,7 @@ __all__ = [
     "PHASES",
     "Activities",
     "CallTree",
+    "Callers",
     "Context",
     "Link",
     "OpGroup",

@@ -15,8 +15,8 @@ from rooftrace.calltree import PHASES
 from rooftrace.causes.calls import find_slow_calls
 from rooftrace.causes.first_use import first_calls_that_set_up, first_use
 from rooftrace.causes.model import Cause
-from rooftrace.causes.spans import distinct, merged
-from rooftrace.sorted_unique import sorted_unique
+from rooftrace.causes.spans import merged
+from rooftrace.sorted_unique import distinct_codes, sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _codes(trace: Trace) -> NDArray[np.int8]:
     found = np.full(trace.kind.size, -1, dtype=np.int8)
     for kind in (*_CALLS, *_FRAMES, *_RANGES):
         rows = trace.of_kind(kind)
-        names = distinct(trace.name[rows])
+        names = distinct_codes(trace.name[rows])
         verdict = np.full(len(trace.names), -1, dtype=np.int8)
         verdict[names] = [_cause_of(trace.names[code], kind) for code in names]
         found[rows] = verdict[trace.name[rows]]
@@ -210,7 +210,7 @@ def _cause_of(name: str, kind: Kind) -> int:
 
 
 def _named(trace: Trace, rows: NDArray[np.int64], pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    names = distinct(trace.name[rows])
+    names = distinct_codes(trace.name[rows])
     verdict = np.zeros(len(trace.names), dtype=bool)
     verdict[names] = [pattern.search(trace.names[code]) is not None for code in names]
     fits: NDArray[np.bool_] = verdict[trace.name[rows]]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rooftrace.causes.spans import distinct
 from rooftrace.intervals import Union, union
+from rooftrace.sorted_unique import distinct_codes
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -73,4 +73,4 @@ def _first_calls(tree: CallTree) -> NDArray[np.bool_]:
 
 
 def _matching(trace: Trace, rows: NDArray[np.int64], pattern: re.Pattern[str]) -> list[int]:
-    return [code for code in distinct(trace.name[rows]) if pattern.search(trace.names[code])]
+    return [code for code in distinct_codes(trace.name[rows]) if pattern.search(trace.names[code])]

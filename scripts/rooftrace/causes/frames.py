@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.calltree import is_user_frame
-from rooftrace.causes.spans import distinct
+from rooftrace.sorted_unique import distinct_codes
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def user_frames(trace: Trace) -> NDArray[np.int64]:
     """Rows of all frames outside the framework; each distinct name is looked at once."""
     rows = trace.of_kind(Kind.PYTHON)
-    codes = distinct(trace.name[rows])
+    codes = distinct_codes(trace.name[rows])
     verdicts = np.zeros(len(trace.names), dtype=bool)
     verdicts[codes] = [is_user_frame(trace.names[code]) for code in codes]
     chosen: NDArray[np.int64] = rows[verdicts[trace.name[rows]]]

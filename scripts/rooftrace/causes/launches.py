@@ -9,6 +9,7 @@ import numpy as np
 
 from rooftrace.calltree import Work
 from rooftrace.ledger import gap_columns
+from rooftrace.schedule.distances import usual_durations
 from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
@@ -62,7 +63,7 @@ def find_gaps_and_launches(tree: CallTree, activities: Activities, schedule: Sch
     lane[known] = tree.lane[node]
     called[known] = schedule.launch_start[after[known]]
     returned[known] = tree.end[node]
-    slow = np.maximum((returned - called)[known] - usual_durations(tree, activities)[node], 0)
+    slow = np.maximum((returned - called)[known] - _usual_launch_times(tree, activities)[node], 0)
     slow[activities.work[after[known]] == int(Work.COPY)] = 0  # a blocking copy's call lasts as long as the copy
     ready[known] = called[known] + slow + schedule.usual_latency_ns
     in_graph = known & activities.graph[after]
@@ -88,14 +89,12 @@ def _gaps_of(activities: Activities, device: int) -> tuple[NDArray[np.int64], ..
     return np.full(gaps.start.size, device), gaps.start, gaps.end, members[gaps.before], members[gaps.after]
 
 
-def usual_durations(tree: CallTree, activities: Activities) -> NDArray[np.int64]:
-    """For each node: the median duration of launches of its name if it is one, else its own duration, ns."""
+def _usual_launch_times(tree: CallTree, activities: Activities) -> NDArray[np.int64]:
+    """For each node: what launches of its name usually take if it is one, else its own duration, ns."""
     usual: NDArray[np.int64] = tree.dur.copy()
     nodes = sorted_unique(activities.launch[activities.launch >= 0])
     nodes = nodes[np.isin(tree.kind[nodes], (int(Kind.RUNTIME), int(Kind.DRIVER)))]
-    for code in sorted_unique(tree.name[nodes]).tolist():
-        mine = nodes[tree.name[nodes] == code]
-        usual[mine] = int(np.median(tree.dur[mine]))
+    usual[nodes] = usual_durations(tree, nodes)
     return usual
 
 

@@ -116,12 +116,6 @@ def expanded(first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray
     return which, first[which] + offset
 
 
-def distinct(codes: NDArray[np.int64] | NDArray[np.int32]) -> list[int]:
-    """The distinct ones of small non-negative numbers, ascending."""
-    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
-    return found
-
-
 def merged(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64]) -> Spans:
     """Disjoint spans; those that overlap or touch become one, which stands for the longest of them."""
     parts: list[tuple[NDArray[np.int64], ...]] = []

@@ -13,7 +13,8 @@ from rooftrace.calltree import module_class
 from rooftrace.causes import HOST_CAUSES, Cause
 from rooftrace.compare.edits import Fix, fix_of
 from rooftrace.compare.noise import is_beyond_noise
-from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
+from rooftrace.contracts.base import Score
+from rooftrace.contracts.compare import listing_order
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.facts import LEAST_EXPLAINED_PCT, describe_replay
 from rooftrace.replay.run import Replay
@@ -93,9 +94,9 @@ def find(rows: Sequence[Row], causes: Sequence[str], base: Measured, target: Mea
     return sorted(found, key=_order)
 
 
-def _order(item: Found) -> tuple[bool, bool, float, int, str, str]:
-    told = item.score.high >= RANKING_LIMIT_PCT  # the page numbers what it tells
-    return not told, not item.is_regression, -item.score.high, -abs(item.delta_ns), item.cause, item.subject
+def _order(item: Found) -> tuple[tuple[bool, bool, float], int, str, str]:
+    direction = "regression" if item.is_regression else "improvement"
+    return listing_order(direction, item.score.high), -abs(item.delta_ns), item.cause, item.subject
 
 
 def _found(key: tuple[bool, str, str], numbers: list[int], rows: Sequence[Row], span: int) -> Found:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from rooftrace.contracts.base import Artifact, Record
+from rooftrace.contracts.base import RANKING_LIMIT_PCT, Artifact, Record
 from rooftrace.contracts.evidence import FindingEvidence, RunFile
 from rooftrace.contracts.report import Finding, Health, KernelUse, LedgerBlock, PlatformInfo, TraceInfo
 
@@ -167,6 +167,11 @@ class CompareRow(Record):
             msg = f"{self.id}: delta_ns is {self.delta_ns}, target less base is {self.target_ns - self.base_ns}"
             raise ValueError(msg)
         return self
+
+
+def listing_order(direction: str, high: float) -> tuple[bool, bool, float]:
+    """By which findings are listed: those worth telling first, regressions before improvements, most gain first."""
+    return high < RANKING_LIMIT_PCT, direction == "improvement", -high
 
 
 class _Change(Record):

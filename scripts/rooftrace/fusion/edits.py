@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.calltree import Callers
 from rooftrace.intervals import union
 from rooftrace.sorted_unique import sorted_unique
-from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,12 +57,9 @@ class HostCalls:
 
     def __init__(self, run: FusionInputs, calls: Calls) -> None:
         self._tree, self._calls, tree = run.tree, calls, run.tree
-        self._length = int(tree.end.max()) + 1 if tree.end.size else 1
-        self._lanes = tree.lane.astype(np.int64)
-        self._ops = tree.kind == int(Kind.CPU_OP)
         launching = sorted_unique(calls.node[calls.node >= 0])
         self._typical = float(np.median(tree.dur[launching])) if launching.size else 0.0
-        self._keys = np.sort(self._lanes[launching] * self._length + tree.start[launching])
+        self._callers = Callers(tree, launching)
 
     def cuts(self, group: Sequence[Candidate]) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
         """By thread the time of calls that are made no more: of each instance all but those that stay launches."""
@@ -71,7 +68,7 @@ class HostCalls:
             for candidate in group
         ]
         nodes = self._calls.node[np.concatenate(removed)]
-        nodes = sorted_unique(self._outermost(nodes[nodes >= 0]))
+        nodes = sorted_unique(self._callers.outermost(nodes[nodes >= 0]))
         took = self._tree.dur[nodes]
         if nodes.size:
             nodes = nodes[took <= _TIMES_TYPICAL * min(float(np.median(took)), self._typical)]
@@ -82,19 +79,3 @@ class HostCalls:
             if cut.start.size:
                 cuts.append((lane, cut.start, cut.end))
         return cuts
-
-    def _outermost(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The outermost op around each call that encloses no other call that launches."""
-        tree = self._tree
-        current: NDArray[np.int64] = nodes.copy()
-        active = np.arange(current.size)
-        while active.size:
-            above = tree.parent[current[active]]
-            fits = (above >= 0) & self._ops[np.maximum(above, 0)]
-            active, above = active[fits], above[fits]
-            low = np.searchsorted(self._keys, self._lanes[above] * self._length + tree.start[above])
-            high = np.searchsorted(self._keys, self._lanes[above] * self._length + tree.end[above])
-            single = high - low <= 1
-            active, above = active[single], above[single]
-            current[active] = above
-        return current

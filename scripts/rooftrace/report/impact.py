@@ -44,6 +44,7 @@ class Worth:
     is_fused: bool
     takes_launches: bool
     is_flat: bool
+    is_held_back: bool
     limiter: str
     high_is_bound: bool
 
@@ -64,6 +65,7 @@ def worth(view: View, finding: Finding) -> Worth:
         is_fused=is_fused,
         takes_launches=is_fused and finding.score_basis == "replay" and bool(finding.evidence.get("host_cut_ms")),
         is_flat=_is_flat(finding),
+        is_held_back=_is_held_back(finding),
         limiter=_limiter(view, finding),
         high_is_bound=finding.category == "idle" and finding.score.high > _JUMP * finding.score.mid > 0,
     )
@@ -99,11 +101,13 @@ def _is_flat(finding: Finding) -> bool:
     return _is_replayed_gap(finding) and score.high >= RANKING_LIMIT_PCT and score.low >= _FLAT * score.high
 
 
+def _is_held_back(finding: Finding) -> bool:
+    gap = finding.gpu_time_score
+    return _is_replayed_gap(finding) and gap > _SAME and finding.score.high < _HELD_BACK * gap
+
+
 def _limiter(view: View, finding: Finding) -> str:
-    is_held_back = finding.gpu_time_score > _SAME and finding.score.high < _HELD_BACK * finding.gpu_time_score
-    # A fusion's removed kernels are gone at every closure (`replay.edits`): its scores are close without any limit.
-    is_limited = is_held_back or (_is_flat(finding) and finding.tier != "fusion")
-    if not is_limited or not _is_replayed_gap(finding):
+    if not (_is_held_back(finding) or _is_flat(finding)):
         return ""
     others = [name for name, _ in by_time(on_path(view)) if name not in ("compute", "unexplained")]
     return others[0] if others else "other"

@@ -16,6 +16,7 @@ from rooftrace.schedule.distances import (
     gap_samples,
     latency_samples,
     typical,
+    usual_durations,
 )
 from rooftrace.schedule.full import find_full_queues
 from rooftrace.schedule.handovers import find_handovers
@@ -91,7 +92,7 @@ def _taken(tree: CallTree, activities: Activities, launch_start: NDArray[np.int6
     shift = np.zeros(tree.row.size, dtype=np.int64)
     launched = np.flatnonzero(activities.launch >= 0)
     nodes = sorted_unique(activities.launch[launched])
-    usual = _usual_durations(tree, nodes)
+    usual = usual_durations(tree, nodes)
     dur = tree.dur[nodes]
     slow = dur > np.maximum(_SLOW_FACTOR * usual, _LEAST_SLOW_NS)
     shift[nodes[slow]] = (dur - usual)[slow]
@@ -104,13 +105,3 @@ def _taken(tree: CallTree, activities: Activities, launch_start: NDArray[np.int6
     taken: NDArray[np.int64] = launch_start.copy()
     taken[launched] += shift[activities.launch[launched]]
     return taken
-
-
-def _usual_durations(tree: CallTree, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Median duration of the calls of each one's name, ns."""
-    usual = np.zeros(nodes.size, dtype=np.int64)
-    names = tree.name[nodes]
-    for code in sorted_unique(names).tolist():
-        mine = names == code
-        usual[mine] = int(np.median(tree.dur[nodes[mine]]))
-    return usual

@@ -8,11 +8,12 @@ import numpy as np
 
 from rooftrace.calltree import Link, Work
 from rooftrace.schedule.queues import reach_end
+from rooftrace.sorted_unique import grouped
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.calltree import Activities
+    from rooftrace.calltree import Activities, CallTree
 
 # Percentile of launch latencies that stands for the least one (METHODS: replay).
 LOW, MEDIAN = 10, 50
@@ -50,3 +51,11 @@ def gap_samples(
 def typical(values: NDArray[np.int64], percentile: int, otherwise: int) -> int:
     """A percentile of some times, ns."""
     return int(np.percentile(values, percentile)) if values.size else otherwise
+
+
+def usual_durations(tree: CallTree, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each call, the median duration of those among them that have its name, ns."""
+    usual, dur = np.zeros(nodes.size, dtype=np.int64), tree.dur[nodes]
+    for _, alike in grouped(tree.name[nodes]):
+        usual[alike] = int(np.median(dur[alike]))
+    return usual

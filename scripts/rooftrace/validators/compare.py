@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rooftrace.contracts import kinds, store
-from rooftrace.contracts.compare import CompareEvidence, CompareFile
+from rooftrace.contracts.compare import CompareEvidence, CompareFile, listing_order
 from rooftrace.errors import InputError
 from rooftrace.units import ns_to_ms, pct
 from rooftrace.validators.checks import COMPARISON, Check
-from rooftrace.validators.differences import first_difference
+from rooftrace.validators.differences import first_difference, wrong_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def _side(name: str, side: ComparedSide, rows: list[CompareRow]) -> Iterator[str
 
 
 class CMP003(Check):
-    """A finding must be the sum of its rows, which share its cause; regressions come first, most gain first."""
+    """A finding must be the sum of its rows, which share its cause; they stand by what is told, direction and gain."""
 
     file = store.COMPARE
     about = (COMPARISON,)
@@ -115,12 +115,9 @@ def _findings(result: CompareEvidence | CompareFile) -> Iterator[str]:
             yield f"{finding.id} has rank {finding.rank} at place {at}"
         yield from (f"{finding.id} {problem}" for problem in _finding(finding, rows, result))
     for first, second in pairwise(found):
-        if _order(first) > _order(second):
+        orders = [listing_order(item.direction, item.score.high) for item in (first, second)]
+        if orders[0] > orders[1]:
             yield f"{second.id} stands after {first.id}"
-
-
-def _order(finding: AnyFinding) -> tuple[bool, float]:
-    return finding.direction == "improvement", -finding.score.high
 
 
 def _finding(finding: AnyFinding, rows: dict[str, CompareRow], result: CompareEvidence | CompareFile) -> Iterator[str]:
@@ -159,10 +156,7 @@ class CMP004(Check):
     @staticmethod
     def check(files: Files) -> Iterator[str]:
         """Compare the headings."""
-        lines = files.text(kinds.COMPARISON_PAGE).split("\n")
-        found = tuple(line.rstrip() for line in lines if line.startswith("## "))
-        if found != SECTIONS:
-            yield f"compare.md has the sections {', '.join(found)}"
+        yield from wrong_sections(kinds.COMPARISON_PAGE, files.text(kinds.COMPARISON_PAGE), SECTIONS)
 
 
 class CMP005(Check):

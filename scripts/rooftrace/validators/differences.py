@@ -1,8 +1,12 @@
-"""Where a page differs from what it should be, in one line."""
+"""Where a page differs from what it should be, in one line each."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def first_difference(path: str, expected: str, actual: str) -> str:
@@ -12,3 +16,10 @@ def first_difference(path: str, expected: str, actual: str) -> str:
     start = max(0, next((at for at, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b), 0) - 20)
     shown = [text[start : start + 80] for text in (found, wanted)]
     return f"{path}, line {number}: `{shown[0]}` where the evidence gives `{shown[1]}`"
+
+
+def wrong_sections(path: str, text: str, expected: tuple[str, ...]) -> Iterator[str]:
+    """The sections of a page, if they are not these, each once and in this order."""
+    found = tuple(line.rstrip() for line in text.split("\n") if line.startswith("## "))
+    if found != expected:
+        yield f"{path} has the sections {', '.join(found)}"

@@ -14,7 +14,7 @@ from rooftrace.contracts.ledger import LedgerFile
 from rooftrace.contracts.report import ReportFile
 from rooftrace.errors import InputError
 from rooftrace.validators.checks import RUN, Check
-from rooftrace.validators.differences import first_difference
+from rooftrace.validators.differences import first_difference, wrong_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,10 +121,7 @@ class REP004(Check):
     @staticmethod
     def check(files: Files) -> Iterator[str]:
         """Compare the headings."""
-        text = files.text(store.ANALYSIS)
-        found = tuple(line.rstrip() for line in text.split("\n") if line.startswith("## "))
-        if found != SECTIONS:
-            yield f"analysis.md has the sections {', '.join(found)}"
+        yield from wrong_sections(store.ANALYSIS, files.text(store.ANALYSIS), SECTIONS)
 
 
 class REP005(Check):
