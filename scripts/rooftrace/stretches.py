@@ -1,9 +1,12 @@
-"""Divides a large file among processes: each reads its own stretch of the content, and one puts them together.
+"""Divides a file among processes: each reads its own stretch of the content, and one puts them together.
 
 A stretch is read elsewhere only if the one before it ended between two events; whatever is damaged, or read by a
 process that fails, is read here. So the result is the same however many processes take part. They are started as
-programs of their own (`helper.py`): a fork would copy the threads of libraries, and `multiprocessing` would run the
-caller's main module again.
+programs of their own (`trace/helper.py`): a fork would copy the threads of libraries, and `multiprocessing` would run
+the caller's main module again.
+
+A command starts them before it imports what it needs itself, so that they read meanwhile: this module imports nothing
+that takes time.
 """
 
 from __future__ import annotations
@@ -18,17 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooftrace.trace.gzipped import MAGIC
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# A process takes about 0.3 s to start and import, in which a reader is through about 30 MB.
-_STRETCH = 96 << 20
+# What a reader gets through in the 0.15 s in which a helper starts; less is not worth a process.
+_STRETCH = 16 << 20
+# What a helper gets through while the command that started it imports its modules.
+_LEAD = 28 << 20
+_LEAST_AHEAD = 8 << 20
+_FIRST = 1 << 20  # the stretch that tells what kind of document it is
 _MOST_PROCESSES = 4
+_GZIP = b"\x1f\x8b"
 # Traces shrink to a tenth to a fortieth in gzip; what claims far more is no size.
 _MOST_INFLATED = 100
-_HELPER = Path(__file__).with_name("helper.py")
+_HELPER = Path(__file__).parent / "trace" / "helper.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,16 @@ def places(path: Path) -> tuple[int, ...]:
     return tuple(size * number // count for number in range(1, count))
 
 
+def places_ahead(path: Path) -> tuple[int, ...]:
+    """The same where this process has other things to do first: the helpers' stretches are longer than its own."""
+    size = _content_size(path)
+    count = min(_MOST_PROCESSES, _processors(), 1 + size // _LEAST_AHEAD)
+    if count < 2:
+        return ()
+    share = min((size + _LEAD) // count, (size - _FIRST) // (count - 1))
+    return tuple(size - share * number for number in range(count - 1, 0, -1))
+
+
 def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -59,7 +75,7 @@ def _content_size(path: Path) -> int:
         with path.open("rb") as handle:
             head = handle.read(2)
             size = handle.seek(0, os.SEEK_END)
-            if head != MAGIC:
+            if head != _GZIP:
                 return size if head[:1] in b"{[" else 0
             handle.seek(-4, os.SEEK_CUR)
             # Of the last member, modulo 2^32, or of no meaning: a wrong size costs time and nothing else.
@@ -70,9 +86,10 @@ def _content_size(path: Path) -> int:
 
 
 class Helpers:
-    """The processes that read the later stretches, in order."""
+    """The processes that read the later stretches, in order; `places` is where the stretches meet."""
 
-    def __init__(self, processes: list[subprocess.Popen[bytes]]) -> None:
+    def __init__(self, places: tuple[int, ...], processes: list[subprocess.Popen[bytes]]) -> None:
+        self.places = places
         self._processes = processes
 
     def has_failed(self, number: int) -> bool:
@@ -89,6 +106,9 @@ class Helpers:
             return None
 
 
+NONE = Helpers((), [])
+
+
 @contextmanager
 def helpers(path: Path, places: Sequence[int]) -> Iterator[Helpers]:
     """Helpers at work for every stretch but the first; none is left when this ends."""
@@ -100,7 +120,34 @@ def helpers(path: Path, places: Sequence[int]) -> Iterator[Helpers]:
                 break
             stack.callback(_end, process)
             processes.append(process)
-        yield Helpers(processes)
+        yield Helpers(tuple(places), processes)
+
+
+# Of this process: who reads ahead for it, by the file; a reader takes them over.
+_ahead: dict[Path, Helpers] = {}
+
+
+@contextmanager
+def reading_ahead(path: Path) -> Iterator[None]:
+    """Helpers at work on this file for whoever reads it first while this lasts."""
+    with helpers(path, places_ahead(path)) as started:
+        if started.places:
+            _ahead[path] = started
+        try:
+            yield
+        finally:
+            _ahead.pop(path, None)
+
+
+@contextmanager
+def helpers_of(path: Path) -> Iterator[Helpers]:
+    """The helpers that read this file ahead, else new ones if they are worth it."""
+    started = _ahead.pop(path, None)
+    if started is not None:
+        yield started
+    else:
+        with helpers(path, places(path)) as started:
+            yield started
 
 
 def _start(job: Job) -> subprocess.Popen[bytes] | None:

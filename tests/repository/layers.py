@@ -19,7 +19,7 @@ LAYERS = (
     ("calltree", "ledger"),
     ("trace", "platforms", "opmodels", "kernelnames", "patterns"),
     ("contracts",),
-    ("units", "errors", "pack", "intervals"),
+    ("units", "errors", "pack", "intervals", "stretches"),
     ("sorted_unique",),
     ("",),  # the package itself: its version
 )

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rooftrace import stretches
+from rooftrace.cli import main
 from rooftrace.errors import NotATrace
-from rooftrace.trace import Trace, containers, fast, parallel
+from rooftrace.trace import Trace, containers, fast
 from tests.support.trace_builder import TraceBuilder, collective, wrapped
 from tests.trace.reading import Folder, kernel, names_of
 
@@ -142,7 +144,7 @@ FAILURES = {
 def test_what_a_helper_fails_to_read_is_read_here(folder: Folder, monkeypatch, failure: str) -> None:
     program = folder.path / "helper.py"
     program.write_text(FAILURES[failure])
-    monkeypatch.setattr(parallel, "_HELPER", program)
+    monkeypatch.setattr(stretches, "_HELPER", program)
     content = long_trace()
 
     for stored in (content, gzip.compress(content)):
@@ -152,7 +154,7 @@ def test_what_a_helper_fails_to_read_is_read_here(folder: Folder, monkeypatch, f
 
 @pytest.mark.parametrize("executable", ["", "/no/such/python"])
 def test_without_an_interpreter_to_start_all_is_read_here(folder: Folder, monkeypatch, executable: str) -> None:
-    monkeypatch.setattr(parallel.sys, "executable", executable)
+    monkeypatch.setattr(stretches.sys, "executable", executable)
     content = long_trace(20)
 
     assert read_alone_and_divided(folder.write(content), [len(content) // 2]).event_count == 20 * 7
@@ -162,8 +164,8 @@ def test_no_helper_outlives_a_refusal(folder: Folder, monkeypatch) -> None:
     path = folder.write(b'{"a":1}')
 
     started = []
-    start = parallel._start
-    monkeypatch.setattr(parallel, "_start", lambda job: started.append(start(job)) or started[-1])
+    start = stretches._start
+    monkeypatch.setattr(stretches, "_start", lambda job: started.append(start(job)) or started[-1])
 
     with pytest.raises(NotATrace):
         fast.read(containers.open_source(path), places=[3])
@@ -173,8 +175,8 @@ def test_no_helper_outlives_a_refusal(folder: Folder, monkeypatch) -> None:
 
 @pytest.fixture
 def four_processors(monkeypatch) -> None:
-    monkeypatch.setattr(parallel, "_processors", lambda: 4)
-    monkeypatch.setattr(parallel, "_STRETCH", 1000)
+    monkeypatch.setattr(stretches, "_processors", lambda: 4)
+    monkeypatch.setattr(stretches, "_STRETCH", 1000)
 
 
 # content, container, places
@@ -195,21 +197,21 @@ DIVIDED = {
 def test_a_file_is_divided_by_the_size_of_its_content(folder: Folder, case: str) -> None:
     content, container, places = DIVIDED[case]
 
-    assert parallel.places(folder.write(wrapped(content, container))) == places
+    assert stretches.places(folder.write(wrapped(content, container))) == places
 
 
 @pytest.mark.usefixtures("four_processors")
 def test_a_gzip_file_that_claims_too_much_is_not_divided(folder: Folder) -> None:
     stored = gzip.compress(b"{" + bytes(1999))[:-4] + b"\xff\xff\xff\x7f"
 
-    assert parallel.places(folder.write(stored)) == ()
+    assert stretches.places(folder.write(stored)) == ()
 
 
 def test_one_processor_reads_alone(folder: Folder, monkeypatch) -> None:
-    monkeypatch.setattr(parallel, "_processors", lambda: 1)
-    monkeypatch.setattr(parallel, "_STRETCH", 1000)
+    monkeypatch.setattr(stretches, "_processors", lambda: 1)
+    monkeypatch.setattr(stretches, "_STRETCH", 1000)
 
-    assert parallel.places(folder.write(b"{" + bytes(9999))) == ()
+    assert stretches.places(folder.write(b"{" + bytes(9999))) == ()
 
 
 @pytest.mark.real_traces
@@ -222,3 +224,65 @@ def test_a_divided_real_trace_is_the_same(name: str) -> None:
         size = handle.seek(0, os.SEEK_END)
 
     assert read_alone_and_divided(path, [size // 3, size * 2 // 3]).event_count > 3000
+
+
+# bytes of content, processors: where the stretches meet of a file that is read while modules are imported
+AHEAD = {
+    "too small": (999, 2, ()),
+    "its first stretch tells what it is": (3_000, 2, (100,)),  # (3,000 + 4,000) / 2 would leave nothing
+    "two processes": (20_000, 2, (8_000,)),  # the helper gets (20,000 + 4,000) / 2 = 12,000
+    "four processes": (20_000, 8, (2_000, 8_000, 14_000)),  # (20,000 + 4,000) / 4 = 6,000 each
+    "as many as pay": (2_500, 8, (100, 1_300)),  # 2 of 1,000 or more; (2,500 + 4,000) / 3 would leave nothing
+    "one processor": (20_000, 1, ()),
+}
+
+
+@pytest.mark.parametrize("case", AHEAD)
+def test_stretches_read_ahead_are_longer_than_the_one_left(folder: Folder, monkeypatch, case: str) -> None:
+    size, processors, places = AHEAD[case]
+    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100}.items():
+        monkeypatch.setattr(stretches, name, value)
+    monkeypatch.setattr(stretches, "_processors", lambda: processors)
+
+    assert stretches.places_ahead(folder.write(b"{" + bytes(size - 1))) == places
+
+
+@pytest.fixture
+def started(monkeypatch) -> list:
+    """The helpers that are started, two processors and small stretches given."""
+    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 2_000}.items():
+        monkeypatch.setattr(stretches, name, value)
+    monkeypatch.setattr(stretches, "_processors", lambda: 2)
+    start, processes = stretches._start, []
+    monkeypatch.setattr(stretches, "_start", lambda job: processes.append(start(job)) or processes[-1])
+    return processes
+
+
+def test_who_reads_a_file_takes_over_what_was_read_ahead(folder: Folder, started) -> None:
+    path = folder.write(long_trace())
+    alone = fast.read(containers.open_source(path), places=())
+
+    with stretches.reading_ahead(path):
+        ahead = fast.read(containers.open_source(path))
+        assert len(started) == 1
+        again = fast.read(containers.open_source(path))
+
+    assert same(alone, ahead)
+    assert same(alone, again)  # by this process, or by new ones
+
+
+def test_nobody_reads_on_ahead_once_a_command_is_done(folder: Folder, started) -> None:
+    with pytest.raises(NotATrace), stretches.reading_ahead(folder.write(long_trace())):
+        raise NotATrace("it ends early")
+
+    assert [process.poll() is None for process in started] == [False]
+    assert not stretches._ahead
+
+
+def test_a_command_has_its_trace_read_while_it_imports(folder: Folder, started, capsys) -> None:
+    path = folder.write(long_trace())
+
+    assert main(["ledger", str(path)]) == 0
+
+    assert len(started) == 1
+    assert "2.992 ms" in capsys.readouterr().out  # from the first kernel's start at 3 µs to the last one's end at 2,995

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from rooftrace import __version__
@@ -14,6 +16,7 @@ from rooftrace.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from rooftrace.cli.arguments import Command
 
@@ -27,6 +30,8 @@ _OF_THE_LAUNCHER = (
     "    setup     Make the environment that the other commands run in.\n"
     "    calibrate Measure what this machine's GPU can do and write a platform file."
 )
+
+_TRACES = ("trace", "source", "base")  # the arguments that name a file to be read, or the first of them
 
 COMMANDS: tuple[Command, ...] = (*RUN_COMMANDS, *STAGE_COMMANDS)
 
@@ -97,8 +102,19 @@ def _handler(name: str) -> Callable[[argparse.Namespace], int]:
     """The command's function, imported when it is called."""
 
     def call(options: argparse.Namespace) -> int:
-        module = importlib.import_module(f"rooftrace.cli.{name}")
-        raise_interrupts()
-        return int(module.run(options))
+        with _reading_ahead(options):
+            module = importlib.import_module(f"rooftrace.cli.{name}")
+            raise_interrupts()
+            return int(module.run(options))
 
     return call
+
+
+def _reading_ahead(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """While it lasts, the command's trace, if it has one, is read by other processes."""
+    trace = next((getattr(options, name) for name in _TRACES if hasattr(options, name)), None)
+    if trace is None:
+        return nullcontext()
+    from rooftrace.stretches import reading_ahead
+
+    return reading_ahead(Path(trace))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rooftrace.trace import blocks, parallel
+from rooftrace import stretches
+from rooftrace.trace import blocks
 from rooftrace.trace.columns import Columns
 from rooftrace.trace.containers import open_source
 from rooftrace.trace.envelope import parse_envelope
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from rooftrace.stretches import Helpers
     from rooftrace.trace.columns import ColumnsState
     from rooftrace.trace.containers import Source
     from rooftrace.trace.events import Trace
@@ -42,41 +44,40 @@ def read(source: Source, progress: Callable[[int], None] | None = None, places: 
 
     `places`: where its content is divided among processes, in bytes; chosen by its size unless given.
     """
-    if places is None:
-        places = parallel.places(source.path)
+    path = source.path
     try:
-        return _read(source, progress, places, _Reader())
+        with stretches.helpers_of(path) if places is None else stretches.helpers(path, places) as helpers:
+            return _read(source, progress, helpers, _Reader())
     except _HelperFailed:
         source.rewind()
-        return _read(source, progress, (), _Reader())
+        return _read(source, progress, stretches.NONE, _Reader())
 
 
 def read_adding_zeros(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
     """The same, of a file whose times lack the zeros of their fractions (see `unpadded`)."""
-    return _read(source, progress, (), _Reader(add_zeros=True))
+    return _read(source, progress, stretches.NONE, _Reader(add_zeros=True))
 
 
 class _HelperFailed(Exception):  # noqa: N818 - caught above, never seen
     """A stretch that was left to a helper was not read."""
 
 
-def _read(source: Source, progress: Callable[[int], None] | None, places: Sequence[int], reader: _Reader) -> Trace:
-    with parallel.helpers(source.path, places) as helpers:
-        chunks = source.chunks()
-        head = blocks.split_head(chunks, source.path.name)
-        stretches = blocks.Stretches(head.rest, chunks, head.offset)
-        for number, place in enumerate([*places, None]):
-            if number and reader.is_between_events() and not helpers.has_failed(number):
-                for _ in stretches.up_to(place):  # for the digest
-                    _tell(progress, source)
-                state = helpers.result(number)
-                if state is None:
-                    raise _HelperFailed
-                reader.absorb(state)
-                continue
-            for piece in blocks.cut_pieces(b"", stretches.up_to(place), stretches.offset, final=place is None):
-                reader.take(piece)
+def _read(source: Source, progress: Callable[[int], None] | None, helpers: Helpers, reader: _Reader) -> Trace:
+    chunks = source.chunks()
+    head = blocks.split_head(chunks, source.path.name)
+    content = blocks.Stretches(head.rest, chunks, head.offset)
+    for number, place in enumerate([*helpers.places, None]):
+        if number and reader.is_between_events() and not helpers.has_failed(number):
+            for _ in content.up_to(place):  # for the digest
                 _tell(progress, source)
+            state = helpers.result(number)
+            if state is None:
+                raise _HelperFailed
+            reader.absorb(state)
+            continue
+        for piece in blocks.cut_pieces(b"", content.up_to(place), content.offset, final=place is None):
+            reader.take(piece)
+            _tell(progress, source)
     if not reader.closed and source.truncated is None:
         source.truncated = "the event array is not closed"
     header = parse_envelope(head.text, bytes(reader.tail))
@@ -93,13 +94,13 @@ def read_stretch(path: Path, places: Sequence[int], number: int) -> ReaderState:
     source = open_source(path, sys.maxsize)  # the reader that puts the stretches together keeps to the limit
     chunks = source.chunks(digest=False)
     head = blocks.split_head(chunks, path.name)
-    stretches = blocks.Stretches(head.rest, chunks, head.offset)
+    content = blocks.Stretches(head.rest, chunks, head.offset)
     for place in places[:number]:
-        for _ in stretches.up_to(place):
+        for _ in content.up_to(place):
             pass
     end = [*places, None][number]
     reader = _Reader()
-    for piece in blocks.cut_pieces(b"", stretches.up_to(end), stretches.offset, final=end is None):
+    for piece in blocks.cut_pieces(b"", content.up_to(end), content.offset, final=end is None):
         reader.take(piece)
     return reader.state()
 
