@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rooftrace.errors import InternalError
-from rooftrace.fusion.compositions import Alphabet, encode, find_all, find_longest, load_compositions
+from rooftrace.fusion.compositions import Alphabet, find_all, find_longest, load_compositions
 from rooftrace.pack import KNOWLEDGE
 
 FILES = sorted((KNOWLEDGE / "fusion").glob("*.json"))
@@ -15,7 +15,7 @@ BY_ID = {composition.identity: composition for composition in load_compositions(
 def spans(identity, words, *, loose=False):
     alphabet = Alphabet(loose=loose)
     listed = [None if word == "|" else word for word in words.split()]
-    text = encode(listed, range(len(listed)), alphabet)
+    text = alphabet.encode(listed, range(len(listed)))
     if BY_ID[identity].file.kind == "loop":
         return list(find_longest(BY_ID[identity], text, alphabet, [(0, len(text))]))
     return list(find_all(BY_ID[identity], text, alphabet))

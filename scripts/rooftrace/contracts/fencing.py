@@ -24,7 +24,8 @@ _LINE_LIMIT = 400
 
 def one_line(text: str, limit: int) -> str:
     """`text` without line ends, controls, invisible characters and an overlong tail."""
-    flat = _SPACE.sub(" ", _visible(text)).strip()
+    is_plain = text.isascii() and text.isprintable() and "  " not in text
+    flat = (text if is_plain else _SPACE.sub(" ", _visible(text))).strip()
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PART = re.compile(r"\s*([A-Za-z_0-9]+|[()|?*+]|\{\d+,?\d*\})")
-# Characters that stand for words: letters without meaning to a regular expression, one a word.
-_FIRST_CHARACTER = 0x4E00
+# Characters that stand for words: letters without meaning to a regular expression, one a word. Those below 256 compile
+# many times faster than others and are enough for all words of a usual trace.
+_FEW = "".join(chr(code) for code in range(0x21, 0x100) if chr(code).isalnum())
+_FIRST_OF_MANY = 0x4E00
+_NEVER = "(?:(?!))"
 _BREAK = "\n"
 SAME = (("same",),)  # the sequence of the composition whose calls all have one word
 
@@ -57,23 +60,56 @@ class Alphabet:
         self._loose = loose
         self._characters: dict[str, str] = {}
 
-    def character(self, word: str) -> str:
-        """The character of a word."""
-        if self._loose:
-            word = _LOOSE.get(word, word)
-        return self._characters.setdefault(word, chr(_FIRST_CHARACTER + len(self._characters)))
+    def encode(self, words: Sequence[str | None], numbers: Iterable[int]) -> str:
+        """The words of some numbers as text of one character each; for None one that no composition holds."""
+        characters = [_BREAK if word is None else self._new(word) for word in words]
+        return "".join([characters[number] for number in numbers])
 
-    def expression(self, parts: tuple[str, ...]) -> str:
-        """A sequence as a regular expression."""
-        return "".join(self._part(part) for part in parts)
+    def expression(self, sequences: Iterable[tuple[str, ...]]) -> str | None:
+        """Sequences as a regular expression that fits any of them; None if no text made so far can fit."""
+        told = [self._told(parts) for parts in sequences if all(map(self._class, _needed(parts)))]
+        return "|".join(f"(?:{one})" for one in told) or None
 
-    def _part(self, part: str) -> str:
-        if part == "(":
-            return "(?:"
-        if not (part[0].isalnum() or part[0] == "_"):
-            return part
-        words = SETS.get(part, (part,))
-        return "[" + "".join(dict.fromkeys(self.character(one) for word in words for one in either(word))) + "]"
+    def _told(self, parts: tuple[str, ...]) -> str:
+        return "".join((self._class(part) or _NEVER) if _is_word(part) else _SIGNS.get(part, part) for part in parts)
+
+    def _class(self, part: str) -> str:
+        """The characters of a word or of a set of words; empty if no text has any."""
+        known = {
+            self._characters.get(self._spelled(one), ""): None
+            for word in SETS.get(part, (part,))
+            for one in either(word)
+        }
+        characters = "".join(known)
+        return f"[{characters}]" if characters else ""
+
+    def _new(self, word: str) -> str:
+        count = len(self._characters)
+        following = _FEW[count] if count < len(_FEW) else chr(_FIRST_OF_MANY + count)
+        return self._characters.setdefault(self._spelled(word), following)
+
+    def _spelled(self, word: str) -> str:
+        return _LOOSE.get(word, word) if self._loose else word
+
+
+_SIGNS = {"(": "(?:"}
+
+
+def _is_word(part: str) -> bool:
+    return part[0].isalnum() or part[0] == "_"
+
+
+@cache
+def _needed(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Words without which a sequence cannot fit: those outside of brackets that may not be left out."""
+    depth, needed = 0, []
+    for part, following in zip(parts, (*parts[1:], ""), strict=True):
+        depth += (part == "(") - (part == ")")
+        if part == "|" and depth == 0:
+            return ()
+        if depth == 0 and _is_word(part) and not following.startswith(("?", "*", "{0")):
+            needed.append(part)
+    return tuple(needed)
 
 
 _LOOSE = {
@@ -121,7 +157,9 @@ def find_all(composition: Composition, text: str, alphabet: Alphabet) -> Iterato
 
     What is optional at an end may belong to something else: which of the stretches is meant, data flow decides.
     """
-    expression = _either_of(composition, alphabet)
+    expression = alphabet.expression(composition.words)
+    if expression is None:
+        return
     whole = re.compile(expression)
     for match in re.finditer(f"(?=({expression}))", text):
         low, high = match.span(1)
@@ -132,24 +170,17 @@ def find_longest(
     composition: Composition, text: str, alphabet: Alphabet, parts: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
     """The longest stretches that fit a loop within each part of ``text``, given by first position and end."""
-    expression = re.compile(_either_of(composition, alphabet))
+    expression = alphabet.expression(composition.words)
+    if expression is None:
+        return
+    whole = re.compile(expression)
     tells, denies = (
-        [re.compile(alphabet.expression(parts)) for parts in sequences]
+        [re.compile(told) for told in [alphabet.expression(sequences)] if told is not None]
         for sequences in (composition.tells, composition.denies)
     )
     for low, high in parts:
-        for match in expression.finditer(text, low, high):
-            if tells and not any(one.search(match.group()) for one in tells):
+        for match in whole.finditer(text, low, high):
+            if composition.tells and not any(one.search(match.group()) for one in tells):
                 continue
             if not any(one.search(match.group()) for one in denies):
                 yield match.start(), match.end() - 1
-
-
-def _either_of(composition: Composition, alphabet: Alphabet) -> str:
-    return "|".join(f"(?:{alphabet.expression(parts)})" for parts in composition.words)
-
-
-def encode(words: Sequence[str | None], numbers: Iterable[int], alphabet: Alphabet) -> str:
-    """The words of some numbers as text of one character each; for None one that no composition holds."""
-    characters = [_BREAK if word is None else alphabet.character(word) for word in words]
-    return "".join([characters[number] for number in numbers])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.calltree import Link
-from rooftrace.fusion.compositions import Alphabet, Composition, encode, find_all, load_compositions
+from rooftrace.fusion.compositions import Alphabet, Composition, find_all, load_compositions
 from rooftrace.fusion.meaning import why_barrier
 from rooftrace.fusion.resolve import Claim, choose
 from rooftrace.fusion.tokens import kernel_word
@@ -96,7 +96,7 @@ def _named(run: FusionInputs, calls: Calls, bare: NDArray[np.bool_]) -> tuple[Na
     letters: list[str | None] = [None, *(None if blocked[code] else word_of[code] for code in distinct)]
     position = np.where(bare, np.searchsorted(distinct, codes) + 1, 0)
     alphabet = Alphabet(loose=True)
-    text = encode(letters, position.tolist(), alphabet)
+    text = alphabet.encode(letters, position.tolist())
     claims: list[tuple[Composition | None, int, int]] = []
     for composition in load_compositions():
         if composition.file.kind == "chain":

@@ -9,7 +9,7 @@ import numpy as np
 
 from rooftrace.calltree import PHASES
 from rooftrace.fusion.calls import Calls, FusionInputs, module_mask
-from rooftrace.fusion.compositions import Alphabet, Composition, encode, find_all, find_longest
+from rooftrace.fusion.compositions import Alphabet, Composition, find_all, find_longest
 from rooftrace.fusion.owners import ddp_copies, optimizers
 from rooftrace.fusion.tokens import BARRIER, OPAQUE, SETS
 
@@ -98,7 +98,7 @@ def find_spans(places: Places, compositions: Sequence[Composition]) -> list[Span
     alphabet = Alphabet()
     words = [None if m.word in (BARRIER, OPAQUE) else m.word for m in calls.meanings]
     numbers = np.where(places.by_ddp, len(words), calls.meaning)
-    text = encode([*words, None], numbers.tolist(), alphabet)
+    text = alphabet.encode([*words, None], numbers.tolist())
     found = []
     parts = _parts(calls)
     for composition in compositions:

@@ -8,12 +8,13 @@ comment marker nor a citation.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from rooftrace.contracts import fencing
 
 LIMIT = 120
 
-_SPECIAL = re.compile(r"([\\`*\[\]|~])")
+_SPECIAL = str.maketrans({special: f"\\{special}" for special in "\\`*[]|~"})
 # An underscore inside a word is no emphasis, and names are full of them.
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _BLOCK_START = re.compile(r"^(#{1,6}|[-+>=]|\d+[.)])(?=\s|$|[-=])")
@@ -43,14 +44,21 @@ def tail(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else "…" + flat[1 - limit :]
 
 
+@lru_cache(maxsize=4096)
 def md(text: str, limit: int = LIMIT) -> Safe:
     """Text as Markdown that shows it literally, also inside a table cell."""
-    flat = _SPECIAL.sub(r"\\\1", one_line(text, limit))
-    flat = _EMPHASIS.sub(r"\\_", flat)
+    flat = one_line(text, limit).translate(_SPECIAL)
+    if "_" in flat:
+        flat = _EMPHASIS.sub(r"\\_", flat)
     flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     flat = flat.replace("{{", "{ {").replace("}}", "} }").replace("{%", "{ %").replace("%}", "% }")
     flat = flat.replace("://", ":&#47;/").replace("www.", "www&#46;")  # a bare address would become a link
-    return Safe(_BLOCK_START.sub(r"\\\1", flat))
+    return Safe(_unopened(flat))
+
+
+def _unopened(line: str) -> str:
+    """The line, if need be with a backslash before what would make it a heading, an item or a quotation."""
+    return f"\\{line}" if _BLOCK_START.match(line) else line
 
 
 def literal(text: str) -> Safe:
@@ -86,7 +94,7 @@ def prose(text: str) -> Safe:
     """Paragraphs whose values are escaped already; here they lose what could close a marker or open a block."""
     for marker, broken in _BROKEN[:2]:
         text = text.replace(marker, broken)
-    return Safe("\n\n".join(_BLOCK_START.sub(r"\\\1", one_line(part, 4_000)) for part in text.split("\n\n")))
+    return Safe("\n\n".join(_unopened(one_line(part, 4_000)) for part in text.split("\n\n")))
 
 
 def points(text: str) -> Safe:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooftrace import units
@@ -95,6 +96,7 @@ _UNITS = (
 )
 
 
+@lru_cache(maxsize=1024)
 def unit_of(name: str) -> Unit | None:
     """Unit of a quantity, by the ending of its name; None for plain numbers and for sizes of a matrix."""
     last = name.rpartition(".")[2]
