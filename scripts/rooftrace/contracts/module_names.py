@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _INSTANCE = re.compile(r"(?<=.)_[0-9]+$")
 
 
+@lru_cache(maxsize=8192)
 def module_class(name: str, mark: str = "") -> str:
     """The class of a module, ``Linear`` of ``Linear_37``; `mark` stands where its number was."""
     return _INSTANCE.sub(mark, name)

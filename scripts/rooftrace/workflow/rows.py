@@ -181,16 +181,17 @@ def _spelled(facts: KernelFacts) -> dict[str, Any]:
 def gap_rows(workload: Workload) -> Iterator[list[Cell]]:
     """Rows of `gaps.csv`: the longest gaps of each device, in time order."""
     activities, steps, idle, names = workload.activities, workload.steps, workload.causes, workload.trace.names
+    dur = idle.dur
     for ledger in workload.ledgers:
         gaps = idle.of_device(ledger.device)
-        longest = gaps[np.argsort(-idle.dur[gaps], kind="stable")[:_MAX_GAPS]]
+        longest = gaps[np.argsort(-dur[gaps], kind="stable")[:_MAX_GAPS]]
         for gap in np.sort(longest).tolist():
             before, after = int(idle.before[gap]), int(idle.after[gap])
             step, op, frame = int(steps.of_activity[after]), int(idle.op[gap]), int(idle.frame[gap])
             yield [
                 ledger.device,
                 int(idle.start[gap]),
-                int(idle.dur[gap]),
+                int(dur[gap]),
                 CAUSE_NAMES[int(idle.cause[gap])],
                 steps.names[step] if step >= 0 else None,
                 activities.infos[int(activities.name[before])].short,
