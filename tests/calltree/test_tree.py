@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooftrace.calltree import build_tree, check_tree
+from rooftrace.calltree import tree as tree_module
 from tests.support.trace_builder import TraceBuilder
 
 NO_PARENT = None
@@ -243,6 +245,35 @@ def test_self_times_of_a_thread_sum_to_the_time_in_which_its_roots_are_open(even
         roots = [(a, b) for a, b, p in zip(tree.start[mine], tree.end[mine], tree.parent[mine], strict=True) if p < 0]
         assert int(tree.self_time()[mine].sum()) == sum(int(b - a) for a, b in roots)
         assert all(first[1] <= second[0] for first, second in pairwise(roots))
+
+
+def walked(events):
+    """Parent, depth and end (µs) of each event by name, found by asking of each what is open when it starts."""
+    ordered = sorted(range(len(events)), key=lambda n: (events[n][2], events[n][0], -sum(events[n][:2]), n))
+    found = {}
+    for at, number in enumerate(ordered):
+        start, dur, lane = events[number]
+        is_open = [n for n in ordered[:at] if events[n][2] == lane and found[n][2] > start]
+        above = is_open[-1] if is_open else None
+        found[number] = (above, len(is_open), start + dur if above is None else min(start + dur, found[above][2]))
+    return {f"e{number}": (at if at is None else f"e{at}", depth, end) for number, (at, depth, end) in found.items()}
+
+
+@pytest.mark.parametrize("few", [0, 200])
+@settings(deadline=None, max_examples=300)
+@given(events=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 9), st.integers(1, 2)), min_size=1, max_size=14))
+def test_events_that_overlap_in_chains_are_cut_one_after_the_other(few, events):
+    with mock.patch.object(tree_module, "_FEW", few):
+        trace, tree = random_tree(events)
+
+    names = [trace.names[code] for code in tree.name.tolist()]
+    assert {
+        name: (names[above] if above >= 0 else None, depth, int(end + trace.base_ns) // 1000)
+        for name, above, depth, end in zip(
+            names, tree.parent.tolist(), tree.depth.tolist(), tree.end.tolist(), strict=True
+        )
+    } == walked(events)
+    assert tree.clamped == sum(walked(events)[f"e{n}"][2] < sum(event[:2]) for n, event in enumerate(events))
 
 
 NESTED = st.recursive(

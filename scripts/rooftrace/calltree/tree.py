@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
     from rooftrace.trace import Trace
 
+    _Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
 # Above this depth a vectorised step a level costs more than a plain loop over all nodes.
 _MAX_LEVELS = 2_000
+# Threads with fewer nodes, or whose nodes overlap one another in longer chains, are walked node by node.
+_FEW = 200
+_MOST_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +36,7 @@ class CallTree:
 
     row: NDArray[np.int64]
     parent: NDArray[np.int64]
-    depth: NDArray[np.int64]
+    depth: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     lane: NDArray[np.int32]
@@ -93,21 +98,22 @@ def build_tree(trace: Trace) -> CallTree:
     start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows]
     order = np.lexsort((rows, -end, start, lane))
     rows, start, end, lane = rows[order], start[order], end[order], lane[order]
-    parents, depths, ends, clamped = _nest(start.tolist(), end.tolist(), lane.tolist())
-    depth = np.array(depths, dtype=np.int64)
-    by_depth = np.argsort(depth, kind="stable")
+    del order
+    nesting = _nest(start, end, lane)
+    by_depth = np.argsort(_narrow(nesting.depth), kind="stable")
+    levels = int(nesting.depth.max(initial=-1)) + 2
     return CallTree(
         row=rows,
-        parent=np.array(parents, dtype=np.int64),
-        depth=depth,
+        parent=nesting.parent,
+        depth=nesting.depth,
         start=start,
-        end=np.array(ends, dtype=np.int64),
+        end=nesting.end,
         lane=lane,
         name=trace.name[rows],
         kind=trace.kind[rows],
         by_depth=by_depth,
-        level_bounds=np.searchsorted(depth[by_depth], np.arange(max(depths, default=-1) + 2)),
-        clamped=clamped,
+        level_bounds=np.searchsorted(nesting.depth[by_depth], np.arange(levels)),
+        clamped=nesting.clamped,
         empty_frames=int(empty.sum()),
     )
 
@@ -115,11 +121,8 @@ def build_tree(trace: Trace) -> CallTree:
 def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Python frames during which no other kind of event starts on their thread."""
     frames: NDArray[np.bool_] = trace.kind[rows] == int(Kind.PYTHON)
-    start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows].astype(np.int64)
-    length = int(end.max()) + 1 if rows.size else 1
-    if length > np.iinfo(np.int64).max // (len(trace.lanes) + 1):  # a place in the order of all times does as well
-        times = sorted_unique(np.r_[start, end])
-        start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), times.size
+    lane = trace.lane[rows].astype(np.int64)
+    start, end, length = _within(trace.start[rows], trace.end_of(rows), lane)
     others = np.sort(lane[~frames] * length + start[~frames])
     asked = np.flatnonzero(frames)
     begin = lane[asked] * length
@@ -131,29 +134,112 @@ def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     return empty
 
 
-def _nest(starts: list[int], ends: list[int], lanes: list[int]) -> tuple[list[int], list[int], list[int], int]:
+def _within(
+    start: NDArray[np.int64], end: NDArray[np.int64], lane: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Starts and ends that stay below a length of which there is room for one a thread, in the order of the times."""
+    length = int(end.max()) + 1 if end.size else 1
+    if length > np.iinfo(np.int64).max // (int(lane.max(initial=0)) + 2):  # a place in the order of all times
+        times = sorted_unique(np.r_[start, end])
+        start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), times.size
+    return start, end, length
+
+
+@dataclass(frozen=True, slots=True)
+class _Nesting:
     """Parents, depths, ends cut to the parent's, and how many were cut."""
+
+    parent: NDArray[np.int64]
+    depth: NDArray[np.int32]
+    end: NDArray[np.int64]
+    clamped: int
+
+
+def _nest(start: NDArray[np.int64], end: NDArray[np.int64], lane: NDArray[np.int32]) -> _Nesting:
+    """Nodes in (thread, start, -end) order, put inside each other; one thread after the other."""
+    parent, depth = np.full(start.size, -1), np.zeros(start.size, dtype=np.int32)
+    clamped = 0
+    for low, high in pairwise([*np.flatnonzero(np.diff(lane, prepend=-1)).tolist(), start.size]):
+        ends = end[low:high]
+        parents, depths, own = _nest_thread(start[low:high], ends)
+        clamped += int((own < ends).sum())
+        parents[parents >= 0] += low
+        parent[low:high], depth[low:high], end[low:high] = parents, depths, own
+    return _Nesting(parent, depth, end, clamped)
+
+
+def _nest_thread(start: NDArray[np.int64], end: NDArray[np.int64]) -> _Columns:
+    """Parents, depths and ends of a thread's nodes.
+
+    They are those of a walk over the nodes in their order as soon as each end is the node's own or, if that is
+    earlier, its parent's: what a node finds open depends on the nodes before it alone.
+    """
+    ends = end
+    for _ in range(_MOST_ROUNDS if start.size > _FEW else 0):
+        parent, depth = _nest_whole(start, ends)
+        inner = np.flatnonzero(depth != 0)
+        above = parent[inner]
+        following = end.copy()
+        following[inner] = np.minimum(end[inner], ends[above])
+        if (following == ends).all() and _is_whole(start, ends, inner, above):
+            return parent, depth, ends
+        ends = np.maximum(following, start)
+    parents, depths, cut = _nest_by_node(start.tolist(), end.tolist())
+    return np.array(parents), np.array(depths), np.array(cut)
+
+
+def _is_whole(
+    start: NDArray[np.int64], end: NDArray[np.int64], inner: NDArray[np.int64], above: NDArray[np.int64]
+) -> bool:
+    """Whether each node that has a parent lies inside it."""
+    return bool(((above >= 0) & (start[above] <= start[inner]) & (end[above] >= end[inner])).all())
+
+
+def _nest_whole(start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Parents and depths of a thread's nodes, if each lies inside its parent; else not all of them are right.
+
+    Of the nodes that precede one, those that have not ended enclose it, and their number is its depth; the last one
+    that is less deep by one is its parent.
+    """
+    count = start.size
+    ended = np.searchsorted(np.sort(end), start, side="right")
+    empty = end == start
+    if empty.any():  # they count as ended where they start, but for those that come later in the order
+        before = np.r_[0, np.cumsum(empty)]
+        ended -= before[np.searchsorted(start, start, side="right")] - before[:-1]
+    depth = np.arange(count) - ended
+    del ended, empty
+    by_depth = np.argsort(_narrow(depth), kind="stable")
+    keys = depth[by_depth]
+    is_inner = keys > 0
+    keys *= count
+    keys += by_depth
+    above = by_depth[np.searchsorted(keys, keys - count) - 1]
+    parent = np.empty(count, dtype=np.int64)
+    parent[by_depth] = np.where(is_inner, above, -1)
+    return parent, depth
+
+
+def _narrow(depth: NDArray[np.signedinteger[Any]]) -> NDArray[np.signedinteger[Any]]:
+    """The same numbers in a type that numpy sorts by their digits, if they are small enough."""
+    small = depth.size == 0 or (int(depth.min()) >= -(1 << 15) and int(depth.max()) < 1 << 15)
+    return depth.astype(np.int16) if small else depth
+
+
+def _nest_by_node(starts: list[int], ends: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Parents, depths and cut ends of one thread's nodes, one after the other."""
     parents: list[int] = []
     depths: list[int] = []
     stack: list[int] = []
-    current, clamped = -1, 0
-    for node, (start, lane) in enumerate(zip(starts, lanes, strict=True)):
-        if lane != current:
-            stack.clear()
-            current = lane
+    for node, start in enumerate(starts):
         while stack and ends[stack[-1]] <= start:
             stack.pop()
+        parents.append(stack[-1] if stack else -1)
         if stack:
-            above = stack[-1]
-            if ends[node] > ends[above]:
-                ends[node] = ends[above]
-                clamped += 1
-            parents.append(above)
-        else:
-            parents.append(-1)
+            ends[node] = min(ends[node], ends[stack[-1]])
         depths.append(len(stack))
         stack.append(node)
-    return parents, depths, ends, clamped
+    return parents, depths, ends
 
 
 def check_tree(tree: CallTree) -> None:
