@@ -173,7 +173,8 @@ IDS = {
     "float": ("5.0", 5),
     "beyond 2^53": ("9007199254740993", 9_007_199_254_740_993),
     "largest signed": ("9223372036854775807", 2**63 - 1),
-    "unsigned": ("9223372036854775808", -(2**63)),  # the same 64 bits
+    "unsigned": ("9223372036854775808", 2**62),
+    "larger unsigned": ("18446744073709551614", 2**63 - 2),
     "largest unsigned is none": ("18446744073709551615", -1),
     "beyond 64 bits": ("18446744073709551616", -1),
     "null": ("null", -1),
@@ -322,19 +323,30 @@ def test_an_event_longer_than_a_hundred_days_counts_as_empty():
     assert trace.repaired.counts == {"event of impossible length": 5}
 
 
-def test_ids_and_sizes_take_half_the_bytes_only_where_all_of_them_fit():
-    def columns(*, correlation, nbytes):
-        builder = TraceBuilder()
-        for number in range(3):
-            builder.memcpy("HtoD", ts=10 * number, dur=5, correlation=correlation + number, bytes=nbytes)
-        return builder.build()
+def copies(*sizes):
+    """A trace of copies of some bytes, with 7 to 9 as correlations."""
+    builder = TraceBuilder()
+    for number, nbytes in enumerate(sizes):
+        builder.memcpy("HtoD", ts=10 * number, dur=5, correlation=7 + number, bytes=nbytes)
+    return builder.build()
 
-    small, large = columns(correlation=7, nbytes=2**30), columns(correlation=2**31, nbytes=2**32)
 
-    assert [(t.correlation.itemsize, t.nbytes.itemsize) for t in (small, large)] == [(4, 4), (8, 8)]
-    assert large.correlation.tolist() == [2**31, 2**31 + 1, 2**31 + 2]
-    assert large.nbytes.tolist() == [2**32] * 3
-    # sums are made of 64 bits: three times 2^30 is more than 32 bits hold
+# the largest size in a trace, and the bytes it takes: twice the size has to fit too
+WIDTHS = {63: 1, 64: 2, 2**14 - 1: 2, 2**14: 4, 2**30 - 1: 4, 2**30: 8, 2**40: 8}
+
+
+@pytest.mark.parametrize("size", WIDTHS)
+def test_sizes_take_as_few_bytes_as_all_of_them_need(size):
+    trace = copies(1, size, 5)
+
+    assert trace.nbytes.itemsize == WIDTHS[size]
+    assert trace.nbytes.tolist() == [1, size, 5]
+    assert (trace.correlation.itemsize, trace.correlation.tolist()) == (1, [7, 8, 9])
+
+
+def test_sums_are_made_of_64_bits():
+    small = copies(*[2**30 - 1] * 3)  # three times 2^30 is more than 32 bits hold
+
     activities = collect_activities(small, build_tree(small))
-    assert activities.nbytes.sum() == 3 * 2**30
+    assert activities.nbytes.sum() == 3 * (2**30 - 1)
     assert activities.nbytes.dtype == np.int64

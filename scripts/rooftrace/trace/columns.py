@@ -118,7 +118,7 @@ class Columns:
 
     def release(self) -> ColumnsState:
         """All that was collected; nothing is left."""
-        arguments = {name: self._argument_column(name) for name in DTYPES if self._has_argument(name)}
+        arguments = {name: _narrow(self._argument_column(name)) for name in DTYPES if self._has_argument(name)}
         return ColumnsState(
             count=sum(count for count, _ in self._argument_parts),
             event_count=self.event_count,
@@ -153,7 +153,8 @@ class Columns:
         for name in DTYPES:
             if name not in _EXTERNAL:
                 numbers[name] = _narrow(self._argument_column(name))
-        numbers["collective"], collectives = by_first_row(numbers["collective"], self._arguments.collectives())
+        collective, collectives = by_first_row(numbers["collective"], self._arguments.collectives())
+        numbers["collective"] = _narrow(collective)
         flow_lane = recoded(column("flow_lane", np.int32), self._lanes, list(self._flow_lanes))
         return Trace(
             kind=column("kind", np.uint8),
@@ -161,7 +162,7 @@ class Columns:
             lane=column("lane", np.int32),
             start=column("start", np.int64),
             dur=column("dur", np.int64),
-            device=_as_int32(numbers.pop("device")),
+            device=_narrow(_as_int32(numbers.pop("device"))),
             **numbers,
             flows=Flows(
                 id=column("flow_id", np.int64),
@@ -215,15 +216,18 @@ class Columns:
 
 MISSING = np.iinfo(np.int64).min
 _EXTERNAL = ("external_id", "external_id_old")
+_NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
 def _narrow(column: NDArray[Any]) -> NDArray[Any]:
-    """The column in half the bytes where all of its numbers fit."""
-    limits = np.iinfo(np.int32)
-    if column.dtype != np.int64 or not column.size or not column.strides[0]:
+    """The column in the fewest bytes in which all of its numbers fit, with room for as many more."""
+    if not column.size or not column.strides[0]:
         return column
-    fits = int(column.min()) >= limits.min and int(column.max()) <= limits.max
-    return column.astype(np.int32) if fits else column
+    low, high = int(column.min()), int(column.max())
+    for dtype in _NARROW[: _NARROW.index(column.dtype.type)]:
+        if 2 * low >= np.iinfo(dtype).min and 2 * high <= np.iinfo(dtype).max:
+            return column.astype(dtype)
+    return column
 
 
 def _floats(events: Sequence[Any], field: str) -> NDArray[np.float64]:

@@ -124,7 +124,7 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
-    """A trace in columns, in file order. Ids and sizes take 32 bits where all of a column fit: widen before computing.
+    """A trace in columns, in file order; ids and sizes in as few bytes as a column needs: widen before computing.
 
     `wait_stream` and `wait_record` tell of a `SYNC` event for which stream it waits, and for the event that the call
     of which correlation recorded. `collective` and `grid` number `collectives` and `grids`. `graph_node` is 0 for a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -137,10 +137,14 @@ def _drop_flows_without_time(trace: Trace) -> None:
 
 
 def _select(trace: Trace, keep: NDArray[np.bool_]) -> Trace:
-    columns = {
-        f.name: getattr(trace, f.name)[keep] for f in fields(trace) if isinstance(getattr(trace, f.name), np.ndarray)
-    }
+    given = ((f.name, getattr(trace, f.name)) for f in fields(trace))
+    columns: dict[str, Any] = {name: _rows_of(column, keep) for name, column in given if isinstance(column, np.ndarray)}
     return replace(trace, **columns)
+
+
+def _rows_of(column: NDArray[Any], keep: NDArray[np.bool_]) -> NDArray[Any]:
+    """The rows that are kept; a column of one value for all takes no memory and stays one."""
+    return column[keep] if column.strides[0] else np.broadcast_to(column[:1], int(keep.sum()))
 
 
 def _mend_durations(trace: Trace) -> None:
@@ -153,7 +157,9 @@ def _mend_durations(trace: Trace) -> None:
     dur[unfinished] = np.minimum(end - trace.start[unfinished], clocks.LONGEST_NS)
     endless = _beyond(dur, clocks.LONGEST_NS)
     dur[endless] = 0
-    trace.nbytes = np.where(_beyond(trace.nbytes, _MOST_BYTES), -1, trace.nbytes)
+    too_many = _beyond(trace.nbytes, _MOST_BYTES)
+    if too_many.any():
+        trace.nbytes = np.where(too_many, -1, trace.nbytes)
     gpu = np.isin(trace.kind, GPU_KINDS)
     trace.repaired.add("event of impossible length", int(endless.sum()))
     trace.repaired.add("event without a duration", int(absent.sum()))
