@@ -47,6 +47,14 @@ HAZARDS: dict[str, Callable[[int], bytes]] = {
     "white space before the events": lambda n: OPEN + b" " * n + KERNEL + b"]}",
     "zeros between events": lambda n: OPEN + KERNEL + b"," + bytes(n) + KERNEL + b"]}",
     "long envelope": lambda n: OPEN + KERNEL + b'],"stackFrames":{' + b'"1":{"name":"f"},' * (n // 17) + b'"2":{}}}',
+    "documents in documents": lambda n: b'{"x":1,"traceEvents":[' * (n // 22),
+    "arrays of events that meet": lambda n: OPEN + (KERNEL + b"],[") * (n // (len(KERNEL) + 3)) + KERNEL + b"]}",
+    "arrays that meet in a broken event": lambda n: OPEN + b'{"ph":"X","x":"' + b"}],[{" * (n // 5) + KERNEL + b"]}",
+    "envelopes in one event": lambda n: OPEN + b'{"ph":"X","x":"' + b'"traceEvents":[{' * (n // 16) + KERNEL + b"]}",
+    "lines": lambda n: (KERNEL + b"\n") * (n // len(KERNEL)),
+    "events without their first bracket": lambda n: fill(n, KERNEL[1:]),
+    "arguments as text that is none": lambda n: fill(n, kernel(args='"{[{["').encode()),
+    "header without end": lambda n: b'{"x":{"y":"' + b"{" * n + OPEN[1:] + KERNEL + b"]}",
     "no events": lambda n: b'{"x":["' + b'"traceEvents" ' * (n // 14) + b'"]}',
 }
 

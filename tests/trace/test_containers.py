@@ -101,6 +101,18 @@ def test_an_archive_of_several_traces_names_them_all_and_the_one_it_gave(folder:
     assert facts.members == ("rank0.json", "rank1.json")
 
 
+@pytest.mark.parametrize("outer", [zip_of, tar_of], ids=["zip", "tar"])
+@pytest.mark.parametrize("inner", [zip_of, tar_of, tar_gz_of], ids=["zip", "tar", "tar.gz"])
+def test_members_of_an_archive_in_an_archive_are_named_with_it(folder: Folder, outer, inner) -> None:
+    ranks = inner({"rank0.json": CONTENT, "rank1.json": document(kernel("other", 1, 1))})
+
+    trace, facts = folder.load(outer({"README": b"two ranks", "run": ranks}))
+
+    assert names_of(trace) == ["a", "b"]
+    assert facts.member == "run/rank0.json"
+    assert facts.members == ("run/rank0.json", "run/rank1.json")
+
+
 @pytest.mark.parametrize("pack", [zip_of, tar_of], ids=["zip", "tar"])
 def test_a_trace_in_an_archive_may_begin_with_a_long_header(folder: Folder, pack) -> None:
     content = b'{"WARNING":["' + b"x" * 100_000 + b'"],' + CONTENT[1:]

@@ -81,6 +81,38 @@ def test_the_header_is_read_before_and_behind_the_events(folder: Folder) -> None
     }
 
 
+HEADED = {
+    "in a document": b'{"traceName":"outer","traceEvents":[%s]}',
+    "in an array": b"[%s]",
+    "in an array behind others": b'[{"x":[]},{"y":{"z":"{"}},%s]',
+    "under keys": b'{"a":{"b":{"c":"}"},"d":%s}}',
+}
+
+
+@pytest.mark.parametrize("block", [1 << 20, 64], ids=["one piece", "many pieces"])
+@pytest.mark.parametrize("case", HEADED)
+def test_a_document_in_another_keeps_its_own_header(folder: Folder, monkeypatch, case: str, block: int) -> None:
+    cut_often(monkeypatch, block, block)
+    inner = b'{"schemaVersion":1,"distributedInfo":{"rank":3},"traceEvents":[' + A + b"," + B + b'],"with_stack":1}'
+
+    trace = folder.trace(HEADED[case] % inner)
+
+    assert times_of(trace) == TIMES
+    assert (trace.dropped.counts, trace.repaired.counts) == ({}, {})
+    assert trace.header["distributedInfo"] == {"rank": 3}
+    assert "damaged" not in trace.header
+
+
+def test_the_header_of_an_array_of_documents_is_that_of_the_first(folder: Folder) -> None:
+    documents = [b'{"distributedInfo":{"rank":%d},"traceEvents":[' % rank + A + b"]}" for rank in range(3)]
+
+    trace = folder.trace(b"[" + b",".join(documents) + b"]")
+
+    assert times_of(trace) == TIMES[:1]
+    assert trace.header["distributedInfo"] == {"rank": 0}
+    assert trace.dropped.counts.keys() == {"second trace in the same file"}
+
+
 def test_devices_behind_the_events_are_no_events(folder: Folder) -> None:
     devices = b'"deviceProperties":[{"id":0,"name":"A100"},{"id":1,"name":"A100"},{"id":2,"name":"A100"}]'
 
@@ -97,7 +129,7 @@ def test_log_lines_in_the_envelope_may_be_broken(folder: Folder) -> None:
     before = folder.trace(b'{"schemaVersion": 1,' + logs + b'"record_shapes": 1,"traceEvents":[' + A + b"]}")
     behind = folder.trace(b'{"schemaVersion": 1,"traceEvents":[' + A + b"]," + logs + b'"record_shapes": 1}')
 
-    assert before.header == {"schemaVersion": 1, "record_shapes": 1}
+    assert before.header == {"schemaVersion": 1, "record_shapes": 1, "damaged": True}
     assert behind.header == {"schemaVersion": 1, "record_shapes": 1}
 
 

@@ -86,10 +86,16 @@ CONTENTS = {
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(100), "`t` is an HDF5 file", WROTE),
     "PDF": (b"%PDF-1.7\n", "`t` is a PDF document", WROTE),
     "program": (b"\x7fELF\x02\x01\x01", "`t` is a program", WROTE),
-    "UTF-16": (
-        '\ufeff{"traceEvents":[]}'.encode("utf-16-le"),
-        "`t` is UTF-16 text",
-        "Convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`",
+    "UTF-16": ('\ufeff{"a":1}'.encode("utf-16-le"), "`t` is JSON without `traceEvents`", EXPORTED),
+    "gzip of gzip of gzip of gzip of gzip": (
+        gzip.compress(gzip.compress(gzip.compress(gzip.compress(gzip.compress(document()))))),
+        "`t` is packed more than 4 times over",
+        "Unpack it and give the trace inside",
+    ),
+    "a dict as Python prints it": (
+        b"{'traceEvents': [{'ph': 'X'}]}",
+        "`t` is Python's text of a dict, not JSON",
+        "Write it with `json.dump` instead of `print` or `str`",
     ),
     "text": (b"ncu report `x`\nline 2", "`t` is not JSON: it starts with `ncu report .`", EXPORTED),
     "zeros": (bytes(4096), "`t` is not JSON: it starts with `............`", EXPORTED),

@@ -84,29 +84,44 @@ def _zip_member(source: Source, archive: zipfile.ZipFile) -> Iterator[bytes]:
             f"`{source.path.name}` is packed in a way that is not read (neither stored nor deflated)",
             hint="Unpack it and give the trace inside",
         )
-    damaged = False
+    damaged, traces = False, []
     for info in files:
         if info.compress_type not in _BOUNDED:
             continue
         try:
             with archive.open(info) as member:
                 if _looks_like_trace(member.read(_LOOK)):
-                    source.members.append(info.filename)
+                    traces.append(info)
         except _ZIP_DAMAGE:
             damaged = True
-    if not source.members:
+    if not traces:
         raise _damaged(source, "zip") if damaged else _no_member(source)
-    source.member = source.members[0]
+    outer = source.member
+    _opened(source, outer)
+    source.members += [_path(outer, info.filename) for info in traces]
+    source.member = _path(outer, traces[0].filename)
     try:
-        with archive.open(source.member) as member:
+        with archive.open(traces[0]) as member:
             yield from _read_chunks(member)
     except _ZIP_DAMAGE as error:
         source.truncated = f"damaged zip member ({error})"
 
 
+def _opened(source: Source, outer: str | None) -> None:
+    """The members of an archive that is a member itself are listed in its place."""
+    if outer is not None:
+        source.members.remove(outer)
+
+
+def _path(outer: str | None, name: str) -> str:
+    """A member's name; of an archive in an archive, with that of the outer one before it."""
+    return name if outer is None else f"{outer}/{name}"
+
+
 def open_tar(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The first trace of a tar archive, in the archive's order, since a stream cannot be rewound."""
     stream = io.BufferedReader(ChunkStream(chunks), _CHUNK)
+    outer, found = source.member, False
     try:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive:
             for info in archive:
@@ -114,14 +129,16 @@ def open_tar(source: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
                 head = member.read(_LOOK) if member is not None else b""
                 if member is None or not _looks_like_trace(head):
                     continue
-                source.members.append(info.name)
-                if source.member is None:
-                    source.member = info.name
+                if not found:
+                    _opened(source, outer)
+                source.members.append(_path(outer, info.name))
+                if not found:
+                    found, source.member = True, source.members[-1]
                     yield head
                     yield from _read_chunks(member)
     except _TAR_DAMAGE as error:
         source.truncated = f"damaged tar archive ({error})"
-    if source.member is None:
+    if not found:
         raise _damaged(source, "tar") if source.truncated else _no_member(source)
 
 

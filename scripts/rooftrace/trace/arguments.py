@@ -296,9 +296,10 @@ def _read_texts(texts: list[msgspec.Raw], group: _Group) -> list[Any]:
 
 
 def _read_loosely(text: msgspec.Raw, group: _Group) -> msgspec.Struct:
-    """Arguments of any text, field by field."""
+    """Arguments of any text, field by field; an object that was written as text is one."""
+    inner = _value(text) if bytes(text).startswith(b'"') else None
     try:
-        loose = group.decode_loosely(text)
+        loose = group.decode_loosely(msgspec.Raw(inner) if isinstance(inner, str) else text)
     except MALFORMED:
         return group.record()
     values = msgspec.structs.asdict(loose)
@@ -345,12 +346,27 @@ def _grid(text: bytes) -> tuple[int, int, int] | None:
     try:
         return msgspec.json.decode(text, type=tuple[int, int, int])
     except MALFORMED:
-        return None
+        pass
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(_whole(_listed(_value(text))), tuple[int, int, int])
+    return None
 
 
 def _decode_signature(key: tuple[bytes, bytes, bytes, bytes]) -> Inputs:
-    dims, types, strides, concrete = (_decode_part(part) if part else None for part in key)
-    return Inputs(dims=dims, types=types, strides=strides, concrete=concrete)
+    dims, types, strides, concrete = (_listed(_decode_part(part)) if part else None for part in key)
+    return Inputs(dims=_whole(dims), types=types, strides=_whole(strides), concrete=concrete)
+
+
+def _listed(value: Any) -> Any:
+    """A list that was written as text."""
+    return _value(value.encode()) if isinstance(value, str) and value.startswith("[") else value
+
+
+def _whole(value: Any) -> Any:
+    """The value with its whole numbers as such, where a writer made all numbers floats."""
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _decode_part(text: bytes) -> Any:

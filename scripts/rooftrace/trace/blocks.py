@@ -11,7 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from rooftrace.errors import NotATrace
+from rooftrace.trace.rawevents import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +28,17 @@ MAX_BLOCKS = 32
 
 _ARRAY_DOCUMENT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _KEY = rb'"traceEvents"\s{0,32}:\s{0,32}\['
-_ARRAY_START = re.compile(_KEY + rb"(?:\s{0,32}\{\s{0,32}" + _KEY + rb")?")
-_NESTED_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s{0,32}\{\s{0,32}" + _KEY)
+_ARRAY_START = re.compile(_KEY)
+# What comes first in an array tells whether it is that of the events, or holds a document that has it.
+_PHASE_OR_START = re.compile(rb'"ph"\s{0,32}:|' + _KEY)
+# An envelope is looked for a phase or another array so far; one with longer log lines holds no document.
+_LOOK = 1 << 20
+_MAX_NESTED = 16
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 # Longer than what a pattern above may span, so that one broken by the end of a chunk is found with the next.
 _SPAN = 256
 _BOM = b"\xef\xbb\xbf"
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)|[{}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +59,83 @@ def split_head(chunks: Iterator[bytes], name: str) -> Head:
         buffer += chunk
         if len(buffer) < _SPAN:
             continue
-        head = _find_head(buffer, searched)
-        if head is not None and len(head.rest) >= _SPAN:
-            return head
-        searched = max(0, len(buffer) - 2 * _SPAN)
+        found = _find_array(buffer, searched)
+        if found is not None and found.is_sure and len(buffer) - found.end >= _SPAN:
+            return _head(buffer, found)
+        searched = max(0, len(buffer) - 2 * _SPAN) if found is None else found.begin
         if len(buffer) > MAX_HEAD:
             break
-    head = _find_head(buffer, searched)
-    if head is not None:
-        return head
+    found = _find_array(buffer, searched)
+    if found is not None:
+        return _head(buffer, found)
     start = bytes(buffer[:65536])
     raise NotATrace(_no_events(start, name), hint=_no_events_hint(start))
 
 
-def _find_head(buffer: bytearray, searched: int) -> Head | None:
-    match = _ARRAY_DOCUMENT.match(buffer)
-    nested = _NESTED_START.match(buffer) if match else None
-    if nested:
-        return Head(b"{", "object", bytes(buffer[nested.end() :]), nested.end())
-    if match:
-        return Head(b"", "array", bytes(buffer[match.end() :]), match.end())
-    match = _ARRAY_START.search(buffer, searched)
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """Where an array begins to be told and where its content begins; where the text before it ends.
+
+    `is_sure`: what follows has shown that the array is the one of the events. `is_document`: nothing is around it.
+    """
+
+    begin: int
+    end: int
+    text_end: int
+    is_sure: bool
+    is_document: bool
+
+
+def _find_array(buffer: bytearray, searched: int) -> _Array | None:
+    """The array of the events: of arrays in one another the innermost, and none that another follows at once."""
+    document = _ARRAY_DOCUMENT.match(buffer)
+    match = document or _ARRAY_START.search(buffer, searched)
     if match is None:
         return None
-    text = bytes(buffer[: match.start()]).removeprefix(_BOM)
-    return Head(text, "object", bytes(buffer[match.end() :]), match.end())
+    begin = text_end = match.start()
+    for _ in range(_MAX_NESTED):
+        end = match.end()
+        told = _PHASE_OR_START.search(buffer, end, end + _LOOK)
+        if told is None or told.group().startswith(b'"ph"'):
+            is_sure = told is not None or len(buffer) >= end + _LOOK
+            return _Array(begin, end, text_end, is_sure=is_sure, is_document=match is document)
+        if buffer[end : told.start()].strip() != b"{":  # it has a header of its own
+            text_end = told.start()
+        match = told
+    return _Array(begin, match.end(), text_end, is_sure=True, is_document=False)
 
 
+def _head(buffer: bytearray, array: _Array) -> Head:
+    rest = bytes(buffer[array.end :])
+    if array.is_document:
+        return Head(b"", "array", rest, array.end)
+    text = bytes(buffer[: array.text_end]).removeprefix(_BOM)
+    return Head(_innermost(text) or b"{", "object", rest, array.end)
+
+
+def _innermost(text: bytes) -> bytes:
+    """The header without the objects and arrays around it, where that alone makes it valid."""
+    if len(text) > _LOOK or _is_open_object(text):
+        return text
+    opened: list[int] = []
+    for token in _TOKEN.finditer(text):
+        if token.group() == b"{":
+            opened.append(token.start())
+        elif token.group() == b"}" and opened:
+            opened.pop()
+    inner = text[opened[-1] :] if opened else text
+    return inner if _is_open_object(inner) else text
+
+
+def _is_open_object(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text.rstrip(b", \t\r\n") + b"}", type=dict[str, msgspec.Raw])
+    except MALFORMED:
+        return False
+    return True
+
+
+_PYTHON = re.compile(rb"\s*(?:\[\s*)?\{\s*'\w+'\s*:")
 # (key that tells the format, what the file is)
 _OTHER_JSON = (
     (b'"rocprofiler-sdk-tool"', "a rocprofv3 result file"),
@@ -93,10 +151,14 @@ def _no_events(head: bytes, name: str) -> str:
     for key, what in _OTHER_JSON:
         if key in head:
             return f"`{name}` looks like {what}, not like a profiler trace: it has no `traceEvents`"
+    if _PYTHON.match(head):
+        return f"`{name}` is Python's text of a dict, not JSON"
     return f"`{name}` is JSON without `traceEvents`"
 
 
 def _no_events_hint(head: bytes) -> str:
+    if _PYTHON.match(head):
+        return "Write it with `json.dump` instead of `print` or `str`"
     if len(head) < 65536 and not head.rstrip().endswith(b"}"):
         return "The file ends before its events; capture again and let the profiler finish writing"
     return "Give the Chrome trace that torch.profiler wrote (export_chrome_trace)"

@@ -1,12 +1,15 @@
 """Opens a trace file whatever it is wrapped in, and says what it is where it is no trace.
 
 The container is found by content, never by name: plain, gzip (several members, cut short), zstd, zip, tar, and those
-in one another. The content is handed out in chunks of bytes and never held as a whole.
+in one another. Text in UTF-16 or UTF-32 and events on lines of their own are handed out as an array in UTF-8. The
+content is handed out in chunks of bytes and never held as a whole.
 """
 
 from __future__ import annotations
 
+import codecs
 import hashlib
+import json
 import re
 import stat
 from dataclasses import dataclass, field
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rooftrace.errors import InputError, NotATrace
 from rooftrace.trace.archives import REPAIR, container_of, open_tar, open_zip
 from rooftrace.trace.gzipped import GzipReader
+from rooftrace.trace.repair import read_intact
 from rooftrace.units import format_bytes
 
 if TYPE_CHECKING:
@@ -170,9 +174,14 @@ def _unwrap(source: Source, chunks: Iterator[bytes], depth: int) -> Iterator[byt
         )
     if not first:
         raise NotATrace(_empty(source), hint="The profiler wrote nothing; capture again and let it finish writing")
-    kind = container_of(first)
+    kind = container_of(first) or _form_of(first)
     if kind is None or depth >= _MAX_NESTING:
         if not source.any_content:
+            if kind is not None:
+                raise NotATrace(
+                    f"`{source.path.name}` is packed more than {_MAX_NESTING} times over",
+                    hint="Unpack it and give the trace inside",
+                )
             _refuse_other_formats(source, first)
         yield first
         yield from chunks
@@ -230,7 +239,52 @@ def _slices(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
             yield chunk[at : at + size]
 
 
-_OPENERS = {"gzip": _open_gzip, "zstd": _open_zstd, "zip": open_zip, "tar": open_tar}
+_JSON = re.compile(r"[{\[]\s*[\"{\[\]}]")
+
+
+def _form_of(first: bytes) -> str | None:
+    """How the text is written, where it is not a document in UTF-8."""
+    if _encoding_of(first):
+        return "UTF-16"
+    line = first.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
+    event = read_intact(line.rstrip(b", \t\r"))
+    return "JSON lines" if event is not None and event.ph else None
+
+
+def _encoding_of(first: bytes) -> str | None:
+    """UTF-16 or UTF-32 with its order of bytes, if JSON in it begins so."""
+    encoding = json.detect_encoding(first[:4])
+    if encoding.startswith("utf-8"):
+        return None
+    text = first[:512].decode(encoding, "replace").lstrip("\ufeff \t\r\n")
+    return encoding if _JSON.match(text) else None
+
+
+def _open_utf16(_: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    decoder = None
+    for chunk in chunks:
+        decoder = decoder or codecs.getincrementaldecoder(_encoding_of(chunk) or "utf-16")("replace")
+        if text := decoder.decode(chunk).lstrip("\ufeff"):
+            yield text.encode()
+
+
+def _open_lines(_: Source, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines as an array: their ends need no commas between them."""
+    start = b"["
+    for chunk in chunks:
+        yield start + (chunk.removeprefix(b"\xef\xbb\xbf") if start else chunk)
+        start = b""
+    yield b"]"
+
+
+_OPENERS = {
+    "gzip": _open_gzip,
+    "zstd": _open_zstd,
+    "zip": open_zip,
+    "tar": open_tar,
+    "UTF-16": _open_utf16,
+    "JSON lines": _open_lines,
+}
 
 # (start of the content, what it is, what to do)
 _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
@@ -239,7 +293,6 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
         "is a Git LFS pointer, not the file itself",
         "Run `git lfs pull` in the repository it comes from",
     ),
-    (b"\xff\xfe", "is UTF-16 text", "Convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`"),
     (b"\xfd7zXZ", "is compressed with xz, which is not read", "Unpack it with `xz -d` and give the result"),
     (b"BZh", "is compressed with bzip2, which is not read", "Unpack it with `bzip2 -d` and give the result"),
     (b"SQLite format 3", "is an SQLite database", "Export the profile as a Chrome trace (JSON)"),

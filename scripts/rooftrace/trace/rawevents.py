@@ -80,13 +80,17 @@ def exact_ns(text: str) -> int | None:
 
 
 def to_int(value: object, default: int = -1) -> int:
-    """An int64 from whatever stands in an id field; unsigned 64-bit numbers keep their bits."""
+    """An int64 from whatever stands in an id field, -1 for the largest unsigned one.
+
+    Other unsigned numbers of 64 bits go to the upper half of what is positive, where no id is counted up to: an id is
+    compared with others and none is negative.
+    """
     try:
         number = int(value.strip(), 0) if isinstance(value, str) else int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         return default
     if 2**63 <= number < 2**64:
-        return int(number) - 2**64
+        return -1 if number == 2**64 - 1 else int(number) % 2**62 + 2**62
     return int(number) if -(2**63) <= number < 2**63 else default
 
 

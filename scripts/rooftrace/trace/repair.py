@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 _STRING = rb'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)'
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _IN_STRINGS = re.compile(_STRING, re.DOTALL)
-_NOT_FINITE = re.compile(_STRING + rb"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])", re.DOTALL | re.IGNORECASE)
-_MAYBE_NOT_FINITE = re.compile(rb"(?i:nan|inf)")
+# As C, Python and JavaScript write them, and the C library of Windows: ``-nan(ind)``, ``1.#INF``, ``-1.#IND``.
+_NOT_FINITE = re.compile(
+    _STRING + rb"|(?<![\w.])[-+]?(?:nan(?:\((?:ind|snan)\))?|inf(?:inity)?|1\.#(?:inf|ind|qnan|snan)0*)(?![\w.(])",
+    re.DOTALL | re.IGNORECASE,
+)
+_MAYBE_NOT_FINITE = re.compile(rb"(?i:nan|inf|1\.#)")
 _MAYBE_STRAY = re.compile(rb",\s*[,}\]]")
 _STRAY_COMMA = re.compile(_STRING + rb"|,(?=\s*[,}\]])", re.DOTALL)
 _BAD_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')

@@ -26,11 +26,16 @@ if TYPE_CHECKING:
 _BOUNDARY = re.compile(rb"\}[\s,]*(?=\{)")
 _GAP = re.compile(rb"[\s,\x00]*")
 _ARRAY_END = re.compile(rb'(\})\s*,?\s*\]\s*(?=,\s*"|\}|\]|\Z)')
+_ARRAY_CLOSES = re.compile(rb'\}\s*\]\s*(?:,\s*"|\})')
+# Where an array ends behind one event and another begins before the next.
+_ARRAYS_MEET = re.compile(rb"\}\s*\][\s,]*\[\s*\{")
 # Where another document begins, written into this one: what follows the bracket are events again.
 _HEADER = re.compile(rb'"traceEvents"\s{0,32}:\s{0,32}\[\s{0,32}(?=\{)')
 _TOKEN = re.compile(rb'[{}\[\]"]|\\.', re.DOTALL)
 # An event whose name holds unescaped quotes and `},{` may take this many fragments.
 _MAX_JOIN = 6
+# Nothing that a writer wrote as an event: a log line, a comment, a null.
+TEXT_BETWEEN = "text between events"
 # Runs shorter than this are decoded into the batch of single events: a part of every column costs more.
 _RUN = 32
 # Where the array may end inside a damaged last event: more candidates than this are arrays in arguments.
@@ -130,7 +135,10 @@ class Salvage:
         if event is not None and not (event.ph or self.proven):  # a part of the damaged event before
             self._go_on_from(end)
             return False
-        if event is None and (header := _HEADER.search(self.text, start, end)):
+        header = _HEADER.search(self.text, start, end) if event is None else None
+        if event is None and self._take_before_array_end(start, end, header):
+            return True
+        if header:
             self._drop_up_to_events(start, header.end())
             return False
         event = event or self._mend_balanced(start, end)
@@ -169,6 +177,26 @@ class Salvage:
             if event is not None:
                 return event, candidate
         return self._read_joined(start, end) if closing != end else (None, end)
+
+    def _take_before_array_end(self, start: int, end: int, header: re.Match[bytes] | None) -> bool:
+        """Take the intact event behind which an array ends and another one begins, in an array or with a header.
+
+        Arrays in an array are read on; what follows a document is its tail.
+        """
+        meet = None if header else _ARRAYS_MEET.search(self.text, start, end)
+        if not (meet or (header and _ARRAY_CLOSES.search(self.text, start, header.start()))):
+            return False
+        closing, _ = self._closing_bracket(start)
+        event = self._read_intact(start, closing) if closing is not None else None
+        if event is None or closing is None or self.text[closing:end].lstrip()[:1] != b"]":
+            return False
+        self._batch.append(event)
+        self.proven = True
+        if meet and meet.start() == closing - 1:
+            self.sink.dropped.add(TEXT_BETWEEN, 1, self.offset + closing)
+            closing = meet.end() - 1
+        self._go_on_from(closing)
+        return True
 
     def _mend_balanced(self, start: int, end: int) -> ExactEvent | None:
         """The mended fragment, where its braces say that it is whole: nearly all damage is of this kind."""
@@ -287,8 +315,12 @@ class Salvage:
             self.tail = at + 1
         elif following not in (b"{", b""):
             found = self.text.find(b"{", at)
-            self.sink.dropped.add("text between events", 1 if self.proven else 0, self.offset + at)
-            at = len(self.text) if found < 0 else found
+            found = len(self.text) if found < 0 else found
+            is_event = b'"ph"' in self.text[at:found]  # without its bracket
+            reason = "unreadable event" if is_event else TEXT_BETWEEN
+            self.sink.dropped.add(reason, 1 if self.proven or is_event else 0, self.offset + at)
+            self.proven = self.proven and not is_event
+            at = found
         self._at = at
 
     def _flush(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from rooftrace.contracts import credentials
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.report import Health, HealthNote
 from rooftrace.sorted_unique import sorted_unique
-from rooftrace.trace import Kind
+from rooftrace.trace import Kind, envelope
+from rooftrace.trace.salvage import TEXT_BETWEEN
 from rooftrace.units import NS_PER_S, format_count, format_ns, format_pct, pct
 from rooftrace.workflow import inflation
 from rooftrace.workflow.capture import Recorder, recorder_of
@@ -64,7 +65,7 @@ def assess(prepared: Prepared, facts: FileFacts, results: Results | None = None)
         verdict=verdict,
         notes=notes,
         recovered=sum(workload.trace.repaired.counts.values()),
-        dropped=sum(workload.trace.dropped.counts.values()),
+        dropped=sum(count for reason, count in workload.trace.dropped.counts.items() if reason != TEXT_BETWEEN),
     )
 
 
@@ -97,14 +98,11 @@ def _file_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
             "nightlies of March 2024): times may be wrong by up to a microsecond.",
             facts.unclear_fractions,
         )
-    for code, verb, tally in (
-        ("repaired", "repaired", trace.repaired),
-        ("dropped", "dropped", trace.dropped),
-    ):
+    if trace.header.get(envelope.DAMAGED):
+        yield _note("repaired", "info", "The header is damaged: what could be read of it is used, keys may be missing.")
+    for code, tally in (("repaired", trace.repaired), ("dropped", trace.dropped)):
         for reason, count in sorted(tally.counts.items()):
-            offset = tally.first_offset.get(reason)
-            where = f", the first at byte {offset}" if offset is not None else ""
-            yield _note(code, "limit", f"{format_count(count)} events {verb}: {reason}{where}.", count)
+            yield _tally_note(code, reason, count, tally.first_offset.get(reason))
     if workload.tree.clamped:
         yield _note(
             "host_overlap",
@@ -112,6 +110,14 @@ def _file_notes(workload: Workload, facts: FileFacts) -> Iterator[HealthNote]:
             f"{format_count(workload.tree.clamped)} host events end after the event they began in; they are cut there.",
             workload.tree.clamped,
         )
+
+
+def _tally_note(code: str, reason: str, count: int, offset: int | None) -> HealthNote:
+    where = f", the first at byte {offset}" if offset is not None else ""
+    if reason == TEXT_BETWEEN:
+        text = f"What stands between events and is none was passed over: {format_count(count)} times{where}."
+        return _note(code, "info", text, count)
+    return _note(code, "limit", f"{format_count(count)} events {code}: {reason}{where}.", count)
 
 
 def _secret_note(workload: Workload) -> Iterator[HealthNote]:
@@ -214,8 +220,25 @@ def _link_notes(workload: Workload) -> Iterator[HealthNote]:
             "their kernels were captured into a graph, ran after the window, or were lost.",
             int(lonely.size),
         )
+    yield from _unknown_kind_note(workload, rows)
     yield from _graph_note(workload, total)
     yield from _clock_note(workload)
+
+
+def _unknown_kind_note(workload: Workload, launches: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[HealthNote]:
+    """Work of a category that no reader knows yet is seen by the launches that it names."""
+    trace = workload.trace
+    others = trace.of_kind(Kind.OTHER)
+    launched = trace.correlation[launches]
+    named = others[np.isin(trace.correlation[others], launched[launched > 0])]
+    if named.size:
+        yield _note(
+            "dropped",
+            "limit",
+            f"{format_count(named.size)} events that name a launch are of a category that is not known: "
+            "they are not counted.",
+            int(named.size),
+        )
 
 
 def _graph_note(workload: Workload, total: int) -> Iterator[HealthNote]:
@@ -253,6 +276,16 @@ def _clock_note(workload: Workload) -> Iterator[HealthNote]:
 
 
 def _duration_notes(prepared: Prepared) -> Iterator[HealthNote]:
+    durations = prepared.workload.activities.raw_dur
+    empty = int((durations == 0).sum())
+    if empty > durations.size // 2:
+        yield _note(
+            "impossible_duration",
+            "severe" if empty == durations.size else "limit",
+            f"{format_count(empty)} of {format_count(durations.size)} GPU events last 0 ns: their ends were not "
+            "recorded, and how busy the GPU was is not known.",
+            empty,
+        )
     found = prepared.quarantined
     if found:
         raw, counted = sum(q.raw_ns for q in found), sum(q.counted_ns for q in found)
@@ -297,7 +330,7 @@ def _recording_notes(workload: Workload, recorder: Recorder) -> Iterator[HealthN
     ops = (trace.kind == int(Kind.CPU_OP)).any()
     if not ops:
         yield _note("no_ops", "limit", f"No host ops recorded: kernels are reported by name only.{recorder.ops}")
-    elif not (trace.inputs >= 0).any():
+    elif not ((trace.inputs >= 0).any() and any(_has_size(inputs.dims) for inputs in trace.signatures)):
         flag = " although its header says so" if trace.header.get("record_shapes") else ""
         yield _note(
             "no_shapes",
@@ -311,6 +344,11 @@ def _recording_notes(workload: Workload, recorder: Recorder) -> Iterator[HealthN
             "info",
             f"No Python stacks recorded{flag}: modules and source lines are unknown.{recorder.stacks}",
         )
+
+
+def _has_size(dims: object) -> bool:
+    """Whether any tensor of these has a shape: with dynamic shapes and replayed ops all may be empty."""
+    return any(map(_has_size, dims)) if isinstance(dims, list) else isinstance(dims, int)
 
 
 def _inflation_note(workload: Workload, results: Results | None, recorder: Recorder) -> Iterator[HealthNote]:

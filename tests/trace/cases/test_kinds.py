@@ -468,7 +468,7 @@ def test_23_the_unit_of_display_changes_nothing(unit: str | None) -> None:
 
 
 def test_24_ids_beyond_64_bits_with_sign_are_kept_apart() -> None:
-    """Two ids that a double cannot tell apart, beyond 2^63."""
+    """Two ids that a double cannot tell apart, beyond 2^63: each kernel has the op of its own."""
     trace = TraceBuilder()
     for number in range(2):
         trace.op(f"aten::op{number}", ts=10 * number, dur=9, **MATRIX)
@@ -478,6 +478,7 @@ def test_24_ids_beyond_64_bits_with_sign_are_kept_apart() -> None:
     outcome = result(trace)
 
     assert outcome.parts() == {"span_ns": 110_000, "compute_ns": 20_000, "idle_ns": 90_000}
+    assert outcome.ops == {"aten::op0": 10_000, "aten::op1": 10_000}
     assert len(set(outcome.trace.correlation.tolist()) - {-1}) == 2
 
 

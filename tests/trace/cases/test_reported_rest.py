@@ -27,8 +27,12 @@ def test_a42_frames_that_never_return_are_tolerated() -> None:
     trace = run()
     trace.python("model.py(1): f", ts=1001, dur=1_000_000, finished=False)
     trace.python("model.py(2): g", ts=1002, dur=0, finished=False)
+    outcome = result(trace)
 
-    assert result(trace).parts() == THREE
+    assert outcome.parts() == THREE
+    assert outcome.ops == {"aten::mm": 120_000}
+    # the first step, from 1000 to 1099, is the one that the endless frame began in
+    assert outcome.note("host_overlap") == "1 host events end after the event they began in; they are cut there."
 
 
 def test_a43_stacks_that_the_header_promises_and_no_frame_shows_are_missed() -> None:

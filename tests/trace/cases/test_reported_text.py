@@ -79,6 +79,7 @@ def test_a9_log_lines_that_are_no_json_and_empty_metadata_do_not_hide_the_events
     outcome = result_of(logs + b'"traceEvents":[' + f"{BEFORE},{BEHIND}".encode() + b"],}")
 
     assert outcome.parts() == BOTH
+    assert outcome.note("repaired") == ("The header is damaged: what could be read of it is used, keys may be missing.")
 
 
 FIFTY = document(*(kernel(f"k{number}", 10 * number, 5) for number in range(50)))

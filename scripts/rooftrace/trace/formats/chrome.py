@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NAME = "Chrome trace"
 _PHASE = re.compile(rb'"ph"\s*:\s*"[BEbe]"')
+_WHOLE = re.compile(rb'"ph"\s*:\s*"X"')
 _ROCTRACER = (b'"CPU HIP API"', b'"GPU0"', b"COMPUTE AGENT")
 _KINETO = (b'"schemaVersion"', b'"deviceProperties"', b'"ac2g"')
 _CATEGORIES = {
@@ -47,12 +48,12 @@ _MAX_OPEN = 1 << 20
 
 
 def recognises(head: bytes) -> bool:
-    """A Chrome trace with events in two halves, or of roctracer; never one of Kineto."""
+    """A Chrome trace with events in two halves, or of roctracer; one of Kineto only if all events were divided."""
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not (text.startswith(b"[") or (text.startswith(b"{") and b'"traceEvents"' in head)):
         return False
     if any(key in head for key in _KINETO):
-        return False
+        return _PHASE.search(head) is not None and not _WHOLE.search(head)
     return _PHASE.search(head) is not None or any(name in head for name in _ROCTRACER)
 
 
