@@ -29,7 +29,8 @@ class Union:
         """Length of the union that lies before each of the given times."""
         if not self.start.size:
             return np.zeros(times.shape, dtype=np.int64)
-        total = np.r_[0, np.cumsum(self.end - self.start)]
+        total = np.zeros(self.start.size + 1, dtype=np.int64)
+        np.cumsum(self.end - self.start, out=total[1:])
         at = np.searchsorted(self.start, times, side="right")
         last = np.maximum(at - 1, 0)
         inside = np.minimum(times, self.end[last]) - self.start[last]
@@ -44,9 +45,9 @@ def union(start: NDArray[np.int64], end: NDArray[np.int64]) -> Union:
         return Union(start, end)
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
-    opens = np.r_[True, start[1:] > reach[:-1]]
-    closes = np.r_[opens[1:], True]
-    return Union(start[opens], reach[closes])
+    opens = np.ones(start.size + 1, dtype=bool)
+    np.greater(start[1:], reach[:-1], out=opens[1:-1])
+    return Union(start[opens[:-1]], reach[opens[1:]])
 
 
 def farthest(end: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -23,7 +23,9 @@ def sorted_unique(values: NDArray[Any]) -> NDArray[Any]:
     ordered = np.sort(values, axis=None)
     if not ordered.size:
         return ordered
-    distinct: NDArray[Any] = ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
+    is_new = np.ones(ordered.size, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    distinct: NDArray[Any] = ordered[is_new]
     return distinct
 
 

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rooftrace.intervals import union
-from rooftrace.sorted_unique import common_values, grouped
+from rooftrace.sorted_unique import common_values, grouped, sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+_LONGEST = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +33,16 @@ class Spans:
     def covered(self, windows: Windows) -> NDArray[np.int64]:
         """Time of each window that the intervals of its lane cover, ns."""
         found = np.zeros(windows.start.size, dtype=np.int64)
-        for asked, low, high in self._by_lane(windows):
-            part = union(self.start[low:high], self.end[low:high])
-            found[asked] = part.covered_before(windows.end[asked]) - part.covered_before(windows.start[asked])
+        lanes = np.array(common_values(self.lane, windows.lane), dtype=np.int64)
+        length = int(max(self.end.max(initial=0), windows.end.max(initial=0)))
+        for some in _batches(lanes, length):
+            mine, asked = (np.flatnonzero(np.isin(lane, some)) for lane in (self.lane, windows.lane))
+            moved, asked_moved = (
+                np.searchsorted(some, lane) * (length + 2) for lane in (self.lane[mine], windows.lane[asked])
+            )
+            part = union(self.start[mine] + moved, self.end[mine] + moved)
+            until_end = part.covered_before(windows.end[asked] + asked_moved)
+            found[asked] = until_end - part.covered_before(windows.start[asked] + asked_moved)
         return np.maximum(found, 0)
 
     def overlaps(self, windows: Windows) -> Overlaps:
@@ -118,19 +127,28 @@ def expanded(first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray
 
 def merged(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64]) -> Spans:
     """Disjoint spans; those that overlap or touch become one, which stands for the longest of them."""
-    parts: list[tuple[NDArray[np.int64], ...]] = []
+    parts: list[tuple[NDArray[np.int64], ...]] = [(_empty(),) * 4]
     keep = end > start
     lane, start, end, row = lane[keep], start[keep], end[keep], row[keep]
-    for number, mine in grouped(lane):
-        whole = union(start[mine], end[mine])
-        piece = np.searchsorted(whole.start, start[mine], side="right") - 1
+    length = int(end.max(initial=0))
+    for some in _batches(sorted_unique(lane), length):
+        mine = np.flatnonzero(np.isin(lane, some))
+        moved = np.searchsorted(some, lane[mine]) * (length + 2)
+        first = start[mine] + moved
+        whole = union(first, end[mine] + moved)
+        piece = np.searchsorted(whole.start, first, side="right") - 1
         order = np.lexsort((row[mine], start[mine] - end[mine], piece))
-        first = np.r_[True, np.diff(piece[order]) != 0]
-        parts.append((np.full(whole.start.size, number), whole.start, whole.end, row[mine[order[first]]]))
-    if not parts:
-        return Spans(lane=_empty(), start=_empty(), end=_empty(), row=_empty())
+        chosen = mine[order[np.flatnonzero(np.diff(piece[order], prepend=-1))]]
+        offset = np.searchsorted(some, lane[chosen]) * (length + 2)
+        parts.append((lane[chosen], whole.start - offset, whole.end - offset, row[chosen]))
     lanes, starts, ends, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Spans(lane=lanes.astype(np.int64), start=starts, end=ends, row=rows)
+
+
+def _batches(lanes: NDArray[np.int64], length: int) -> Iterator[NDArray[np.int64]]:
+    """The lanes, as many at a time as can be laid end to end within 64 bits: nearly always all of them."""
+    most = max(1, _LONGEST // (length + 2))
+    yield from (lanes[at : at + most] for at in range(0, lanes.size, most))
 
 
 def innermost(
