@@ -220,7 +220,7 @@ SECOND = HEALTHY.index(b'{"ph":"M"', FIRST + 1)
 ARGUED = sum(b'"args":{' in line for line in LINES)
 PASSED = "What stands between events and is none was passed over: {} times, the first at byte {}."
 MENDED = "{} events repaired: {}, the first at byte {}."
-SECOND_TRACE = "1 events dropped: second trace in the same file, the first at byte {}."
+SECOND_TRACE = "30 events dropped: second trace in the same file, the first at byte {}."
 BETWEEN = {
     "comments": HEALTHY.replace(b'},{"ph"', b'},// log\n{"ph"'),
     "nulls": HEALTHY.replace(b'},{"ph"', b'},null,{"ph"'),

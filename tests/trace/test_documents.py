@@ -161,7 +161,7 @@ def test_a_second_trace_in_the_same_file_is_reported(folder: Folder) -> None:
     trace = folder.trace(first + b"\n" + first)
 
     assert times_of(trace) == TIMES
-    assert trace.dropped.counts == {"second trace in the same file": 1}
+    assert trace.dropped.counts == {"second trace in the same file": 2}
     assert trace.dropped.first_offset == {"second trace in the same file": len(first) + 2}  # newline and bracket
 
 

@@ -350,3 +350,15 @@ def test_sums_are_made_of_64_bits():
     activities = collect_activities(small, build_tree(small))
     assert activities.nbytes.sum() == 3 * (2**30 - 1)
     assert activities.nbytes.dtype == np.int64
+
+
+def test_a_kernel_that_is_written_twice_runs_once():
+    builder = TraceBuilder()
+    for correlation, at in ((1, 0.0), (1, 0.0), (2, 0.0), (3, 9.0)):  # the third only looks like the first two
+        builder.kernel("gemm", ts=at, dur=4, correlation=correlation, stream=7)
+    builder.kernel("empty", ts=20, dur=0, correlation=4, stream=7)
+    builder.kernel("empty", ts=20, dur=0, correlation=4, stream=7)
+    trace = builder.build()
+
+    assert trace.correlation.tolist() == [1, 2, 3, 4, 4]
+    assert trace.dropped.counts == {"GPU event written twice": 1}

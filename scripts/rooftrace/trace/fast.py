@@ -32,6 +32,8 @@ MAX_TAIL = 16 << 20
 # After so many pieces in a row that have something unusual in them, all are taken to have.
 _TYPED_TRIES = 8
 
+_SECOND = "second trace in the same file"
+_LEFT = "event behind the end of the trace: several ranks wrote this file"
 _SECOND_ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[\s*\{')
 _EVENT = re.compile(rb'\{\s{0,32}"ph"\s{0,32}:\s{0,32}"X"')
 _decode_fast = msgspec.json.Decoder(list[FastEvent]).decode
@@ -112,6 +114,7 @@ class ReaderState:
     columns: ColumnsState
     tail: bytes
     tail_end: int
+    second: bool
     closed: bool
     times_are_exact: bool
     proven: bool
@@ -129,6 +132,7 @@ class _Reader:
         self.dropped = self.columns.dropped
         self.tail = bytearray()
         self._tail_end = 0
+        self._second = False
         self.closed = False
         self._times_are_exact = not add_zeros
         self._typed_pays = _TYPED_TRIES
@@ -147,6 +151,7 @@ class _Reader:
             columns=self.columns.release(),
             tail=bytes(self.tail),
             tail_end=self._tail_end,
+            second=self._second,
             closed=self.closed,
             times_are_exact=self._times_are_exact,
             proven=self._proven,
@@ -160,6 +165,7 @@ class _Reader:
         self.columns.absorb(state.columns)
         self.tail += state.tail
         self._tail_end = state.tail_end
+        self._second = state.second
         self.closed = state.closed
         self._times_are_exact = self._times_are_exact and state.times_are_exact
         self._proven = state.proven
@@ -251,14 +257,12 @@ class _Reader:
             self._retry_at = 2 * len(self._pending)
 
     def _take_tail(self, text: bytes, offset: int) -> None:
-        second = _SECOND_ARRAY.search(text)
-        if second:
-            self.dropped.add("second trace in the same file", 1, offset + second.start())
-        elif (left := _EVENT.search(text)) is not None:
+        second, left = _SECOND_ARRAY.search(text), _EVENT.search(text)
+        self._second = self._second or second is not None
+        first = second or left
+        if first is not None:
             count = sum(1 for _ in _EVENT.finditer(text))
-            self.dropped.add(
-                "event behind the end of the trace: several ranks wrote this file", count, offset + left.start()
-            )
+            self.dropped.add(_SECOND if self._second else _LEFT, max(count, 1), offset + first.start())
         if len(self.tail) < MAX_TAIL:
             self.tail += (_between(self._tail_end, offset) if self.tail else b"") + text
         self._tail_end = offset + len(text)

@@ -95,7 +95,7 @@ def _nothing_intact(source: containers.Source, trace: Trace) -> str:
 
 def settle_times(trace: Trace) -> Trace:
     """Drop events that were never stamped, mend durations, and count from the first event on."""
-    trace = _without_strays(_without_unstamped(trace))
+    trace = _without_copies(_without_strays(_without_unstamped(trace)))
     _drop_flows_without_time(trace)
     if not trace.start.size:
         return trace
@@ -113,6 +113,25 @@ def _without_strays(trace: Trace) -> Trace:
         return trace
     trace.dropped.add("event a day or more from all others", int(gone.sum()))
     return _select(trace, ~gone)
+
+
+def _without_copies(trace: Trace) -> Trace:
+    """Without GPU events that are written twice: a stream does not run one kernel two times at once."""
+    rows = trace.of_kind(*GPU_KINDS)
+    rows = rows[trace.dur[rows] > 0]
+    columns = [
+        column[rows] for column in (trace.start, trace.dur, trace.lane, trace.name, trace.correlation, trace.kind)
+    ]
+    order = np.lexsort(columns)
+    again = np.ones(max(rows.size - 1, 0), dtype=bool)
+    for column in columns:
+        again &= np.diff(column[order].astype(np.int64)) == 0
+    if not again.any():
+        return trace
+    keep = np.ones(trace.kind.size, dtype=bool)
+    keep[rows[order[1:][again]]] = False
+    trace.dropped.add("GPU event written twice", int(again.sum()))
+    return _select(trace, keep)
 
 
 def _without_unstamped(trace: Trace) -> Trace:
