@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS = PYTHONPATH=scripts PYTHONDONTWRITEBYTECODE=1 "$$($(PYTHON) tests/run.py --print-python)"
 
-.PHONY: all lint types test format gen gen-check bench coverage replay-report fusion-report compare-report pattern-report token-report eval eval-short fuzz test-torch
+.PHONY: all lint types test format gen gen-check bench coverage replay-report fusion-report compare-report pattern-report token-report growth-report eval eval-short fuzz test-torch
 
 all:
 	$(PYTHON) tests/run.py
@@ -46,6 +46,10 @@ pattern-report:
 
 token-report:
 	$(TOOLS) -m benchmarks.token_report
+
+# Inputs that were made to be slow, up to a million events a kind: half an hour; make growth-report KINDS="shapes threads"
+growth-report:
+	$(TOOLS) -m benchmarks.growth $(KINDS)
 
 # The whole corpus; `make eval-short` takes a part of it
 eval:

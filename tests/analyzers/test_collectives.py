@@ -492,7 +492,7 @@ def test_small_collectives_that_nothing_uses_in_between_are_a_batch():
 
     assert [batch.tolist() for batch in batches] == [[0, 1, 2, 3, 4]]
     # 5 x 20 µs; one instead: a latency of 20 and 5 x 4,000 bytes at 4,000 bytes in 20 µs = 100: nothing to gain
-    assert batching.batch_saving_ns(found, batches[0]) == 0
+    assert batching.savings_ns(found, batches) == [0]
 
 
 def test_the_saving_counts_the_best_bandwidth_of_the_group_and_no_waiting():
@@ -503,7 +503,7 @@ def test_the_saving_counts_the_best_bandwidth_of_the_group_and_no_waiting():
 
     assert batch.tolist() == [0, 1, 2, 3, 5]
     # each takes 20 as most of its size do: 5 x 20 - (20 + 20,000 bytes / 100 GB/s = 0.2) = 79.8
-    assert batching.batch_saving_ns(found, batch) == 79_800
+    assert batching.savings_ns(found, [batch]) == [79_800]
 
 
 def test_without_sizes_a_batch_saves_all_latencies_but_one():
@@ -514,7 +514,7 @@ def test_without_sizes_a_batch_saves_all_latencies_but_one():
     found, (batch,) = batches_of(builder)
 
     assert batch.tolist() == [0, 1, 2]  # the fourth is not below 50 µs
-    assert batching.batch_saving_ns(found, batch) == 20_000  # two of the shortest, 10
+    assert batching.savings_ns(found, [batch]) == [20_000]  # two of the shortest, 10
 
 
 def test_a_collective_that_work_of_its_stream_follows_ends_a_batch():
@@ -563,7 +563,7 @@ def test_a_larger_message_that_was_faster_shows_that_a_smaller_one_waited():
     found, (batch,) = batches_of(builder)
 
     # 3 x 30 - (30 + 408,004 bytes at 400,000 bytes in 30 µs = 30.6003) = 29.3997
-    assert batching.batch_saving_ns(found, batch) == 29_400
+    assert batching.savings_ns(found, [batch]) == [29_400]
 
 
 @pytest.mark.parametrize(

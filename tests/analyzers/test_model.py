@@ -13,6 +13,7 @@ from rooftrace.contracts.model_evidence import ModelEvidence, evidence_lines
 from rooftrace.trace import load
 from rooftrace.workflow import AnalyzeOptions
 from rooftrace.workflow.prepare import prepare_workload
+from tests.analyzers.counted import calls_of
 from tests.support.trace_builder import TraceBuilder
 
 TRACES = Path(os.environ.get("ROOFTRACE_TRACES") or Path(__file__).resolve().parents[3] / "shared" / "traces")
@@ -137,6 +138,52 @@ def test_networks_beside_each_other_are_told_apart_most_time_first():
     ]
     # 6 layers of 4 calls, a table and a norm: 26 kernels against 2, of 5 us each; 26 / 28 = 92.86 %
     assert [part.gpu_time_pct for part in parts] == [92.86, 7.14]
+
+
+def test_the_layer_is_what_repeats_with_most_modules_below_it():
+    """Two layers of 4 modules, itself and three that hold one, are 8; three of 2 are 6."""
+    net = Net()
+    for number in range(2):
+        for part in ("Query_0", "Key_0", "Value_0"):
+            net.call(["Net_0", f"Layer_{number}", part, "Linear_0"], "aten::linear", (2, 64), (64, 64))
+    for number in range(3):
+        net.call(["Net_0", f"Stage_{number}", "Inner_0", "Linear_0"], "aten::linear", (2, 64), (64, 64))
+
+    summary = evidence_of(net).summary
+    assert (summary["layer_class"], summary["layers_count"]) == ("Layer", 2)
+
+
+def test_of_layers_with_as_many_modules_below_the_outer_one_is_it_and_containers_are_looked_through():
+    """Two blocks in lists hold two pairs each: 2 of 4 modules, itself and a list of two, before 2 of 1 in each."""
+    net = Net()
+    for number in range(2):
+        for inner in range(2):
+            path = ["Net_0", f"ModuleList_{number}", f"Outer_{number}", "Sequential_0", f"Inner_{inner}", "Linear_0"]
+            net.call(path, "aten::linear", (2, 64), (64, 64))
+
+    summary = evidence_of(net).summary
+    assert (summary["layer_class"], summary["layers_count"]) == ("Outer", 2)
+
+
+@pytest.mark.parametrize(
+    "path_of",
+    [
+        pytest.param(lambda number, half: [f"Net{number}_{half}", "Linear_0"], id="networks"),
+        pytest.param(lambda number, half: ["Net_0", f"Layer{number}_{half}", "Linear_0"], id="classes of layers"),
+    ],
+)
+def test_the_cost_of_naming_the_model_grows_with_its_classes_and_not_with_their_pairs(path_of):
+    def calls(count):
+        net = Net()
+        for number in range(count):
+            for half in (0, 1):
+                net.call(path_of(number, half), "aten::linear", (2, 64), (64, 64))
+        workload = prepare_workload(net.build(), AnalyzeOptions()).workload
+        return calls_of(lambda: identify(workload))
+
+    few, many = calls(50), calls(200)
+
+    assert many < 5 * few  # four times the classes
 
 
 def test_without_modules_a_frequent_width_is_not_taken_for_a_size():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rooftrace.analyzers import compute
 from rooftrace.analyzers.workload import bound_score, covered_ns, gap_score
 from rooftrace.contracts.base import Score
+from tests.analyzers.counted import counted, looks_of
 from tests.analyzers.workloads import workload_of
 from tests.support.trace_builder import TraceBuilder
 
@@ -45,3 +48,31 @@ def test_kernels_that_overlap_can_save_no_more_than_the_time_in_which_any_of_the
     (draft,) = compute.analyze(workload)["gemm"][1]
     finding = draft.finding
     assert (finding.score.low, finding.score.high, finding.gpu_time_score) == (100.0, 100.0, 100.0)
+
+
+def on_devices(count):
+    """On each device two kernels of 10 µs, of which the second starts 5 after the first."""
+    builder = TraceBuilder()
+    for device in range(count):
+        for stream in (1, 2):
+            builder.kernel("k", ts=5 * stream, dur=10, stream=stream, device=device)
+    return workload_of(builder)
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_the_time_in_which_kernels_run_is_summed_over_devices(count):
+    workload = on_devices(count)
+
+    assert covered_ns(workload, workload.groups) == count * 15_000
+
+
+def test_the_time_in_which_kernels_run_costs_a_look_at_each_and_not_one_for_each_device():
+    def looks(count):
+        workload = on_devices(count)
+        activities = replace(workload.activities, device=counted(workload.activities.device))
+        workload = replace(workload, activities=activities)
+        return looks_of(lambda: covered_ns(workload, workload.groups))
+
+    few, many = looks(20), looks(100)
+
+    assert 0 < many < 6 * few  # five times the devices

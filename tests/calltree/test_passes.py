@@ -123,6 +123,17 @@ def test_two_calls_of_one_module_have_one_path():
     assert len(found.context.module_paths) == 2  # the empty path and this one
 
 
+def test_modules_nested_deeper_than_any_model_count_for_the_hundredth():
+    builder = TraceBuilder()
+    for depth in range(150):
+        builder.python(f"nn.Module: M{depth}_0", depth, 1_000 - 2 * depth)
+    builder.op("aten::mm", 200, 5)
+    found = Contexts(builder)
+
+    assert found.module("aten::mm") == tuple(f"M{depth}_0" for depth in range(100))
+    assert len(found.context.module_paths) == 101  # one a depth, and the empty one
+
+
 def forward_and_backward(sequences):
     """Forward ops of modules A_0, B_0, … with the given sequence numbers, and a backward node of number 5 after."""
     builder = TraceBuilder()

@@ -176,7 +176,11 @@ def test_nothing_is_found_where_there_is_nothing():
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 400), st.sampled_from("ab")), min_size=1, max_size=14))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 60), st.integers(0, 400), st.sampled_from("ab")), min_size=1, max_size=14, unique=True
+    )
+)
 def test_cutting_moves_no_start_shortens_only_what_is_listed_and_keeps_what_was_recorded(events):
     builder = TraceBuilder()
     for ts, dur, name in events:

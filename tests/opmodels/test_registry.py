@@ -20,6 +20,7 @@ from rooftrace.opmodels import (
     cost_of,
     find_model,
     op_model,
+    registry,
 )
 from rooftrace.opmodels.parts import f32
 
@@ -46,6 +47,19 @@ def test_a_second_model_for_a_pattern_is_refused() -> None:
 
     with pytest.raises(ValueError, match=r"rooftrace\.opmodels\.triton"):
         register(lambda _op: Cost(flops=0, bytes_read=0, bytes_written=0))
+
+
+def test_a_name_without_a_model_is_compared_with_the_patterns_of_categories_once(monkeypatch) -> None:
+    asked = []
+    matches = registry._matches
+    monkeypatch.setattr(registry, "_matches", lambda pattern, name: asked.append(name) or matches(pattern, name))
+    with registry.kept():
+        first = [category_of("my::asked_often"), len(asked)]
+        assert [category_of("my::asked_often"), len(asked)] == first
+        categorise("gemm", patterns=("^my::asked_",))
+        assert category_of("my::asked_often") == "gemm"
+
+    assert category_of("my::asked_often") is None
 
 
 def test_a_category_outside_the_closed_list_is_refused() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.facts import describe_replay, everywhere
-from rooftrace.replay.path import Resource, critical_path
+from rooftrace.replay.path import Resource, critical_path, critical_paths
+from rooftrace.replay.run import Replay
 from tests.schedule.scenes import RECORD, STREAM_SYNC, STREAM_WAIT, Program, any_run, scene_of
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -41,6 +42,20 @@ def test_the_path_covers_the_span_without_gap_or_overlap(builder):
             assert np.r_[path.start, high].tolist() == np.r_[low, path.end].tolist()
             assert bool((path.end > path.start).all())
             assert sum(path.by_resource().values()) == high - low
+
+
+def test_the_paths_of_all_devices_are_those_of_each_and_the_host_is_looked_at_once_for_all(monkeypatch):
+    program = Program()
+    for device in range(3):
+        program.launched("k", ts=20 * device, start=20 * device + 8, dur=30, device=device)
+    program.launch("cudaDeviceSynchronize", ts=62, dur=20)
+    replay, asked = scene_of(program).replay(), []
+    measured = Replay.measured
+    monkeypatch.setattr(Replay, "measured", lambda self: asked.append(self) or measured(self))
+    paths = critical_paths(replay)
+
+    assert len(asked) == 1
+    assert [path.by_resource() for path in paths] == [critical_path(replay, at).by_resource() for at in range(3)]
 
 
 def test_kernels_queued_back_to_back_are_compute():

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rooftrace.replay import blocks, run
+from rooftrace.replay import blocks, recurrence, run
 from rooftrace.replay.edits import Edit, HostCut
 from rooftrace.replay.events import Step
+from rooftrace.replay.gone import gone_of_threads
 from rooftrace.replay.program import Recorded, compile_program
 from rooftrace.replay.run import Replay
 from rooftrace.replay.scenarios import Changes, Compiler
@@ -61,7 +62,7 @@ def test_scenarios_together_give_what_each_gives_alone_in_any_order_and_in_any_n
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_blocks_of_any_size_give_every_time_that_one_event_after_another_gives(data):
+def test_blocks_and_parts_of_any_size_give_every_time_that_one_event_after_another_gives(data):
     replay = scene_of(data.draw(st.one_of(any_run(), possible_run(streams=3, threads=3, most=25)))).replay()
     if not replay.activities.row.size:
         return
@@ -70,6 +71,7 @@ def test_blocks_of_any_size_give_every_time_that_one_event_after_another_gives(d
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_MOST_EVENTS", data.draw(st.sampled_from((1, 3, 2_048))))
         patch.setattr(blocks, "_STRETCH", data.draw(st.sampled_from((1, 5, 8_192))))
+        patch.setattr(recurrence, "_FEW", data.draw(st.sampled_from((0, 3, 12))))  # longer parts are computed at once
         timeline = Replay(replay.tree, replay.activities, replay.schedule).timeline(scenario)
     expected = Stepwise(replay, scenario)
 
@@ -181,3 +183,22 @@ def test_a_cut_of_a_thread_without_launches_or_waits_is_no_change():
     cut = HostCut(lane=99, start=np.array([0]), end=np.array([10_000]))
 
     assert cut_before(replay, cut) == {}
+
+
+def test_threads_that_are_cut_alike_are_looked_at_once_however_many_they_are():
+    # every 100th thread has a cut of its own beside the one that all have: 10 contents of one kind, and one of another
+    start, end = np.array([10]), np.array([30])
+    alike = Edit(host=tuple(HostCut(lane=lane, start=start, end=end, share=0.5) for lane in range(1_000)))
+    own = Edit(host=tuple(HostCut(lane=lane, start=start + lane, end=end + lane) for lane in range(0, 1_000, 100)))
+    found = gone_of_threads([(), ((alike, 1.0),), ((alike, 1.0), (own, 0.5))], 1_000)
+
+    assert [len(set(found.content[found.kind == kind].tolist())) for kind in (0, 1)] == [10, 1]
+    assert len(found.gone) == 2
+    # thread 1, of the second kind: half of 20 in both scenarios; threads 0 and 100: half of what both cut, 10 to 30
+    # and own, 110 to 130
+    (gone, scenarios), *others = found.gone[1]
+    assert (scenarios.tolist(), others) == ([1, 2], [])
+    assert gone.between(found.content[[1]], np.array([0]), np.array([99])).tolist() == [10]
+    gone = next(gone for gone, scenarios in found.gone[0] if scenarios.tolist() == [2])
+    threads, low = found.content[[0, 100, 100, 100]], np.array([0, 0, 0, 120])
+    assert gone.between(threads, low, np.array([99, 99, 999, 999])).tolist() == [10, 10, 20, 5]

@@ -245,7 +245,7 @@ def test_a_precision_the_part_does_not_have_has_no_ceiling():
         ("mylib::op", product(8, BF16), "cudaLaunchKernel", "no cost model"),
         ("aten::mm", product(8, BF16), "cudaGraphLaunch", "graph replay: no op and no shapes recorded"),
         ("aten::mm", product(8, ""), "cudaLaunchKernel", "dtype not recorded"),
-        ("aten::mm", {"dims": "[[8, 8]]", "types": 3}, "cudaLaunchKernel", "shapes not recorded"),
+        ("aten::mm", {"dims": "8 by 8", "types": 3}, "cudaLaunchKernel", "shapes not recorded"),
         ("aten::mm", product(2**70, BF16), "cudaLaunchKernel", "arguments not as the op defines them"),
     ],
 )

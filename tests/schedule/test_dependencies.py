@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
 
-from tests.schedule.scenes import RECORD, STREAM_WAIT, Program, scene_of
+from rooftrace.schedule import streams
+from tests.schedule.scenes import RECORD, STREAM_WAIT, Program, any_run, scene_of
 
 
 def two_streams(record_ts=2, wait_ts=3, b_start=22, b_launch=5):
@@ -166,3 +168,13 @@ def test_a_single_stream_has_no_dependencies():
     program.launched("b", ts=1, start=60, dur=10)
 
     assert scene_of(program).dependencies() == {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_run())
+def test_however_few_of_what_ends_near_a_time_are_looked_at_first_the_same_is_found(builder):
+    found = scene_of(builder).schedule.dependency.tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "_FEW", 1)
+
+        assert scene_of(builder).schedule.dependency.tolist() == found

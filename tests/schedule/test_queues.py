@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rooftrace.calltree import build_tree, collect_activities
-from rooftrace.schedule.ends import ends_by_device
+from rooftrace.schedule.ends import find_ends
 from rooftrace.schedule.queues import build_queues
 from tests.schedule.scenes import Program, scene_of
 
@@ -132,14 +132,14 @@ def test_of_what_was_launched_before_a_time_the_last_end_by_another_is_found(cou
     for name, launch, start, stream in work:
         program.launched(name, ts=launch, start=start, dur=3, stream=stream, tid=stream)
     trace, activities, queues = queues_of(program)
-    (ends,) = ends_by_device(activities, queues).values()
+    ends = find_ends(activities, queues)
     taken = {}
     for place, at in enumerate(queues.order.tolist()):
         taken[trace.names[activities.name[at]]] = int(queues.taken[place])
 
     for before in (0, 5, 12, 40):
         for limit in (90, 110, 120, 200):
-            found = int(ends.last_by(np.array([1_000 * before]), np.array([1_000 * limit]))[0])
+            found = int(ends.ended.last_by(np.array([1_000 * before]), np.array([1_000 * limit]))[0])
             fitting = [start + 3 for name, _, start, _ in work if taken[name] < 1_000 * before and start + 3 <= limit]
             assert (activities.end[found] if found >= 0 else None) == (1_000 * max(fitting) if fitting else None)
 
@@ -150,7 +150,22 @@ def test_nothing_is_found_before_the_first_launch_and_all_of_it_after_the_last()
     program.launched("long", ts=1, start=10, dur=90, stream=7)
     program.launched("short", ts=3, start=12, dur=5, stream=8)
     _, activities, queues = queues_of(program)
-    (ends,) = ends_by_device(activities, queues).values()
+    ends = find_ends(activities, queues)
 
-    last = ends.last(np.array([1_000, 2_000, 9_000]))
+    last = ends.launched.last(np.array([1_000, 2_000, 9_000]))
     assert [int(activities.end[at]) if at >= 0 else None for at in last.tolist()] == [None, 100_000, 100_000]
+
+
+def test_of_what_ends_at_once_on_two_devices_that_of_the_first_one_counts():
+    # both end at 20, launched at 1 and 2, the second device's first
+    program = Program()
+    program.op("the first event", 0, 1)
+    program.launched("second", ts=1, start=10, dur=10, device=1)
+    program.launched("first", ts=2, start=11, dur=9, device=0)
+    trace, activities, queues = queues_of(program)
+    ends = find_ends(activities, queues)
+    times = np.array([1_500, 2_500])  # before which they were launched
+
+    found = [ends.launched.last(times), ends.ended.last_by(times, np.array([20_000, 20_000]))]
+    assert [[trace.names[activities.name[at]] for at in some.tolist()] for some in found] == 2 * [["second", "first"]]
+    assert [device.last(times).tolist() for device in ends.devices] == [[-1, 0], [1, 1]]

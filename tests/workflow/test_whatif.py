@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rooftrace.errors import UsageError
+from rooftrace.replay import path as paths
 from rooftrace.workflow import AnalyzeOptions
 from rooftrace.workflow.prepare import prepare_workload
 from rooftrace.workflow.whatif import Questions, answer
@@ -110,6 +111,35 @@ def test_a_trace_without_gpu_activity_has_an_answer_of_nothing():
     result = answer(workload_of(trace), Questions(host_scale=0.5))
 
     assert (result.measured_ns, result.span_ns, result.ledgers, result.by_resource) == (0, 0, [], {})
+
+
+def on_two_devices():
+    """On device 0 a kernel from 10 to 110, launched at 0; on device 1 one from 25 to 75, launched at 5 by the same."""
+    trace = TraceBuilder()
+    trace.kernel("a", ts=10, dur=100, correlation=trace.launch(ts=0, dur=1))
+    trace.kernel("b", ts=25, dur=50, device=1, correlation=trace.launch(ts=5, dur=1))
+    return workload_of(trace)
+
+
+def test_the_critical_paths_of_all_devices_are_summed():
+    result = answer(on_two_devices(), Questions(scale_kernel=["a=0.5"]))
+
+    assert (result.measured_ns, result.span_ns) == (150_000, 100_000)  # 100 + 50; 50 + 50
+    assert {name: ns for name, ns in result.by_resource.items() if ns} == {"compute": 100_000}
+
+
+def test_what_host_threads_did_is_looked_up_once_for_all_devices(monkeypatch):
+    made = []
+
+    class Counting(paths._Host):
+        def __init__(self, *given):
+            made.append(1)
+            super().__init__(*given)
+
+    monkeypatch.setattr(paths, "_Host", Counting)
+    answer(on_two_devices(), Questions())
+
+    assert len(made) == 1
 
 
 SCALE_HINT = "Write it as NAME=FACTOR with a factor from 0 to 1000, such as gemm=0.5"

@@ -9,6 +9,7 @@ time that they wait stays, and so does the last of their calls; the other calls 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,12 @@ from rooftrace.analyzers.merging import Merged, merged_edit
 from rooftrace.analyzers.messages import UNKNOWN
 from rooftrace.calltree import Work
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
-from rooftrace.sorted_unique import sorted_unique
+from rooftrace.sorted_unique import grouped
 from rooftrace.units import ns_to_ms, ns_to_us, pct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from rooftrace.analyzers.collectives import Collectives
@@ -35,6 +38,17 @@ SMALL_NS = 50_000
 _NOT_MERGED = frozenset({"barrier", "send_recv", UNKNOWN})
 _ENOUGH_EQUALS = 3
 _NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usual:
+    """What collectives of one kind and group take without waiting, by size: sizes that are known, ascending."""
+
+    nbytes: NDArray[np.int64]
+    ns: NDArray[np.int64]
+    shortest_ns: int  # of all of them, with a size or without
+    latency_ns: int  # the shortest of `ns`; 0 without sizes
+    gbps: float  # the best bandwidth, bytes/ns; 0 without sizes
 
 
 def batching_claim(workload: Workload, found: Collectives) -> claims.Claim | None:
@@ -67,7 +81,7 @@ def batching_claim(workload: Workload, found: Collectives) -> claims.Claim | Non
 def _worth_merging(workload: Workload, found: Collectives) -> list[tuple[NDArray[np.int64], int]]:
     """Batches of which one collective saves time, and how much, ns."""
     batches = find_batches(workload, found)
-    return [(batch, less) for batch in batches if (less := batch_saving_ns(found, batch)) > 0]
+    return [(batch, less) for batch, less in zip(batches, savings_ns(found, batches), strict=True) if less > 0]
 
 
 def _merged(found: Collectives, batch: NDArray[np.int64], less: int) -> Merged:
@@ -121,10 +135,15 @@ def find_batches(workload: Workload, found: Collectives) -> list[NDArray[np.int6
 
 
 def _is_small(found: Collectives) -> NDArray[np.bool_]:
-    nbytes = np.array([message.nbytes for message in found.messages], dtype=np.int64)[found.message]
+    nbytes = _nbytes_of(found)
     small = np.where(nbytes > 0, nbytes < SMALL_BYTES, found.dur < SMALL_NS)
     merged: NDArray[np.bool_] = small & ~found.early & ~np.isin(found.kind, sorted(_NOT_MERGED))
     return merged
+
+
+def _nbytes_of(found: Collectives) -> NDArray[np.int64]:
+    """Size of each message; -1 where it is not known."""
+    return np.array([message.nbytes for message in found.messages], dtype=np.int64)[found.message]
 
 
 def _group_of(found: Collectives) -> NDArray[np.int64]:
@@ -158,28 +177,50 @@ def first_use(workload: Workload, found: Collectives) -> NDArray[np.int64]:
     return first
 
 
-def batch_saving_ns(found: Collectives, batch: NDArray[np.int64]) -> int:
-    """Time of a batch, waiting left out, less that of one collective; without sizes all latencies but one, ns."""
-    group = _group_of(found)
-    like = np.flatnonzero(group == group[batch[0]])
-    nbytes = np.array([message.nbytes for message in found.messages], dtype=np.int64)[found.message]
-    if (nbytes[batch] <= 0).any():
-        return int(found.dur[like].min()) * (batch.size - 1)
-    timed = like[(nbytes[like] > 0) & (found.dur[like] > 0)]
-    if not timed.size:
+def savings_ns(found: Collectives, batches: Sequence[NDArray[np.int64]]) -> list[int]:
+    """For each batch its time, waiting left out, less that of one collective; without sizes all latencies but one."""
+    group, nbytes = _group_of(found), _nbytes_of(found)
+    alike = dict(grouped(group))
+    usual: dict[int, _Usual] = {}  # by group: a run may hold as many batches as collectives
+    savings = []
+    for batch in batches:
+        number = int(group[batch[0]])
+        if number not in usual:
+            usual[number] = _usual(found.dur[alike[number]], nbytes[alike[number]])
+        savings.append(_saving_ns(found.dur[batch], nbytes[batch], usual[number]))
+    return savings
+
+
+def _saving_ns(dur: NDArray[np.int64], nbytes: NDArray[np.int64], usual: _Usual) -> int:
+    if (nbytes <= 0).any():
+        return usual.shortest_ns * (dur.size - 1)
+    if not usual.nbytes.size:
         return 0
-    sizes = sorted_unique(nbytes[timed])
-    usual = np.array([_usual_ns(found.dur[timed], nbytes[timed], size) for size in sizes.tolist()])
-    best = float((sizes / usual).max())
-    apart = int(np.minimum(found.dur[batch], usual[np.searchsorted(sizes, nbytes[batch])]).sum())
-    return max(0, apart - int(usual.min()) - round(int(nbytes[batch].sum()) / best))
+    timed = dur > 0  # the size of one recorded as taking no time need not be among the usual ones
+    at = np.searchsorted(usual.nbytes, nbytes[timed])
+    apart = int(np.minimum(dur[timed], usual.ns[at]).sum())
+    return max(0, apart - usual.latency_ns - round(int(nbytes.sum()) / usual.gbps))
 
 
-def _usual_ns(dur: NDArray[np.int64], nbytes: NDArray[np.int64], size: int) -> int:
-    """What a collective takes at most without waiting: the median of its equals, the fastest of those that move more.
+def _usual(dur: NDArray[np.int64], nbytes: NDArray[np.int64]) -> _Usual:
+    """What collectives take at most without waiting: the median of their equals, the fastest of those that move more.
 
     Fewer than three equals tell no usual time, and the fastest of them counts.
     """
-    equal = np.sort(dur[nbytes == size])
-    usual = int(equal[equal.size // 2]) if equal.size >= _ENOUGH_EQUALS else int(equal[0])
-    return min(usual, int(dur[nbytes > size].min(initial=usual)))
+    shortest_ns = int(dur.min())
+    timed = np.flatnonzero((nbytes > 0) & (dur > 0))
+    order = timed[np.lexsort((dur[timed], nbytes[timed]))]
+    dur, nbytes = dur[order], nbytes[order]
+    first = np.flatnonzero(np.diff(nbytes, prepend=0))  # of each size, the place of its fastest
+    equals = np.diff(first, append=nbytes.size)
+    ns = dur[np.where(equals >= _ENOUGH_EQUALS, first + equals // 2, first)]
+    from_here = np.minimum.accumulate(dur[first][::-1])[::-1]  # the fastest of each size and those above
+    ns[:-1] = np.minimum(ns[:-1], from_here[1:])
+    nbytes = nbytes[first]
+    return _Usual(
+        nbytes=nbytes,
+        ns=ns,
+        shortest_ns=shortest_ns,
+        latency_ns=int(ns.min()) if ns.size else 0,
+        gbps=float((nbytes / ns).max(initial=0.0)),
+    )

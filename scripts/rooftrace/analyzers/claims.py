@@ -96,7 +96,7 @@ def heaviest_frame(workload: Workload, members: NDArray[np.int64]) -> str:
     return _name_of(workload, spent)
 
 
-def names_at(workload: Workload, related: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.int64]:
+def names_at(workload: Workload, related: NDArray[np.int32], members: NDArray[np.int64]) -> NDArray[np.int64]:
     """Name codes of the related nodes of the activities' launches, -1 where there are none."""
     launch = workload.activities.launch[members]
     names = np.full(members.size, -1, dtype=np.int64)

@@ -104,7 +104,7 @@ def find_messages(workload: Workload, members: NDArray[np.int64]) -> tuple[list[
     return messages, of_member
 
 
-def nearest(parent: NDArray[np.int64], nodes: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+def nearest(parent: NDArray[np.int32], nodes: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
     """For each node itself or its innermost ancestor that is wanted, else -1."""
     found: NDArray[np.int64] = nodes.copy()
     while True:

@@ -121,8 +121,12 @@ def _networks(workload: Workload) -> list[_Network]:
             paths[name].add(path)
             time[name] += module_ns[number]
             below[name] |= {module_class(part) for part in path} - {name}
-    outer = [name for name in paths if not any(name in below[other] for other in paths if other != name)]
-    networks = [_Network(name=one_line(name, _NAME), paths=frozenset(paths[name]), ns=time[name]) for name in outer]
+    inner = set[str]().union(*below.values())
+    networks = [
+        _Network(name=one_line(name, _NAME), paths=frozenset(paths[name]), ns=time[name])
+        for name in paths
+        if name not in inner
+    ]
     return sorted(networks, key=lambda network: (-network.ns, -len(network.paths), network.name))
 
 
@@ -137,26 +141,45 @@ def _model_name(path: Path) -> str | None:
 
 def _stack(paths: Iterable[Path]) -> _Stack | None:
     """The class that repeats side by side with most modules below it: the network's layer."""
-    holders = {path[:end] for path in paths for end in range(1, len(path))}
-    stacks: defaultdict[tuple[str, Path], set[Path]] = defaultdict(set)
+    holders = _holders(paths)
+    below = _modules_below(holders)
+    # NB: members of a stack never hold one another, since what a member holds has that member above it.
+    stacks: defaultdict[tuple[str, Path], list[int]] = defaultdict(list)
+    above: dict[Path, Path] = {(): ()}  # of what a module holds, the modules that do more than hold others
     for path in holders:
-        name, above = module_class(path[-1]), tuple(part for part in path[:-1] if not _holds_only(module_class(part)))
-        if above and not _holds_only(name) and not _BLOCKS.match(name):
-            stacks[(name, above)].add(path)
+        name, outside = module_class(path[-1]), above[path[:-1]]
+        above[path] = outside if _holds_only(name) else (*outside, path[-1])
+        if outside and not _holds_only(name) and not _BLOCKS.match(name):
+            stacks[(name, outside)].append(below[path])
     repeated = [key for key, members in stacks.items() if len(members) > 1]
     if not repeated:
         return None
-    key = min(repeated, key=lambda key: (-_modules_below(stacks[key], holders), len(key[1]), key))
+    key = min(repeated, key=lambda key: (-sum(stacks[key]), len(key[1]), key))
     return _Stack(layer_class=one_line(key[0], _NAME), count=len(stacks[key]))
+
+
+def _holders(paths: Iterable[Path]) -> list[Path]:
+    """All modules that hold some of the paths, outer ones first."""
+    holders: set[Path] = set()
+    for path in paths:
+        holder = path[:-1]
+        while holder and holder not in holders:  # with a module, all that hold it are known
+            holders.add(holder)
+            holder = holder[:-1]
+    return sorted(holders, key=len)
+
+
+def _modules_below(holders: Sequence[Path]) -> Counter[Path]:
+    """Of each of some modules, outer ones first, how many of them it holds, itself among them."""
+    below: Counter[Path] = Counter(holders)
+    for path in reversed(holders):
+        below[path[:-1]] += below[path]
+    return below
 
 
 def _holds_only(name: str) -> bool:
     """Whether a class only wraps or holds other modules."""
     return name in _CONTAINERS or _WRAPPERS.search(name) is not None
-
-
-def _modules_below(members: set[Path], holders: set[Path]) -> int:
-    return sum(1 for path in holders if any(path[: len(member)] == member for member in members))
 
 
 def _sizes(calls: Sequence[Call], stack: _Stack | None) -> Sizes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rooftrace.contracts.base import Score
 from rooftrace.intervals import union
-from rooftrace.sorted_unique import sorted_unique
+from rooftrace.sorted_unique import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +53,8 @@ def covered_ns(workload: Workload, groups: Sequence[OpGroup]) -> int:
     """Time in which any kernel of the groups runs, over all devices: no fix of them can save more."""
     activities = workload.activities
     members = np.concatenate([group.activities for group in groups])
-    return sum(
-        union(activities.start[mine], activities.end[mine]).length
-        for device in sorted_unique(activities.device[members]).tolist()
-        for mine in (members[activities.device[members] == device],)
-    )
+    start, end = activities.start[members], activities.end[members]
+    return sum(union(start[mine], end[mine]).length for _, mine in grouped(activities.device[members]))
 
 
 def gap_score(gap_ns: float, span_ns: int) -> Score:

@@ -243,11 +243,11 @@ def _mark_carry_in(activities: Activities, trace: Trace, tree: CallTree) -> None
     order = np.lexsort((activities.start, activities.stream, activities.device))
     stream, device = activities.stream[order], activities.device[order]
     cuts = np.flatnonzero((np.diff(stream) != 0) | (np.diff(device) != 0)) + 1
-    for members in np.split(order, cuts):
-        unlinked = members[~activities.linked[members]]
-        if not unlinked.size:
-            continue
-        linked = members[activities.linked[members]]
+    bounds, is_linked = np.concatenate([[0], cuts, [order.size]]), activities.linked
+    lacking = np.searchsorted(bounds, np.flatnonzero(~is_linked[order]), side="right") - 1
+    for at in sorted_unique(lacking).tolist():
+        members = order[bounds[at] : bounds[at + 1]]
+        unlinked, linked = members[~is_linked[members]], members[is_linked[members]]
         if linked.size:
             early = unlinked[activities.start[unlinked] < activities.start[linked[0]]]
         else:

@@ -79,8 +79,9 @@ def group_ops(trace: Trace, tree: CallTree, context: Context, activities: Activi
     firsts = np.r_[0, np.flatnonzero(np.diff(keys)) + 1]
     busy = _instance_busy(activities, members, firsts)
     grouped = _group_instances(trace, tree, context, activities, (members, firsts, units))
+    layout = (members, np.r_[firsts, members.size], unit[firsts], units.call[members[firsts]], busy)
     groups = [
-        _make_group(key, instances, (trace, tree, context, activities, units), (members, unit, firsts, busy))
+        _make_group(key, instances, (trace, tree, context, activities, units), layout)
         for key, instances in grouped.items()
     ]
     return sorted(groups, key=lambda g: (-g.kernel_ns, g.name, g.phase, int(g.activities[0])))
@@ -206,16 +207,16 @@ def _make_group(
     layout: tuple[NDArray[np.int64], ...],
 ) -> OpGroup:
     trace, tree, context, activities, units = source
-    members, unit, firsts, busy = layout
-    bounds = np.r_[firsts, members.size]
-    rows = members[_ranges(bounds[chosen], bounds[chosen + 1])]
+    members, bounds, nodes, calls, busy = layout
+    rows, sizes = members[_ranges(bounds[chosen], bounds[chosen + 1])], bounds[chosen + 1] - bounds[chosen]
     example = int(chosen[int(np.argmax(busy[chosen]))])
     if key[0] >= 0 and is_table_lookup(trace.names[key[0]]):
-        example = _usual_lookup(trace, tree, units, (chosen, unit[firsts], units.call[members[firsts]]))
-    node, number = int(unit[firsts[example]]), int(units.call[members[firsts[example]]])
+        example = _usual_lookup(trace, tree, units, (chosen, nodes, calls))
+    node, number = int(nodes[example]), int(calls[example])
     dur = activities.dur[rows]
     kernels = _by_time(activities.name[rows], dur)
-    name, category = _name_and_category(trace, tree, node, [activities.infos[code] for code in kernels])
+    infos = [activities.infos[code] for code in kernels]
+    name, category = _name_and_category(trace, tree, node, infos)
     signature = int(trace.inputs[tree.row[node]]) if node >= 0 else -1
     module_ns, recompute_ns = _context_time(context, activities, rows, dur)
     call = units.calls[number] if node >= 0 and number >= 0 else None
@@ -224,10 +225,10 @@ def _make_group(
         category=category,
         phase=PHASES[key[2]],
         inputs=trace.signatures[signature] if signature >= 0 else None,
-        cost=_cost_of(trace, tree, node, call, [activities.infos[code] for code in kernels]),
+        cost=_cost_of(trace, tree, node, call, infos),
         node=node,
         activities=rows,
-        firsts=np.r_[0, np.cumsum(bounds[chosen + 1] - bounds[chosen])[:-1]],
+        firsts=np.cumsum(sizes) - sizes,
         instance_busy=busy[chosen],
         kernel_ns=int(dur.sum()),
         kernel_codes=kernels,
@@ -240,6 +241,8 @@ def _make_group(
 
 def _ranges(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
     """All numbers from each low up to its high."""
+    if low.size == 1:
+        return np.arange(int(low[0]), int(high[0]))
     sizes = high - low
     return np.repeat(low - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
 
@@ -311,8 +314,8 @@ def _context_time(
 ) -> tuple[dict[int, int], int]:
     launch = activities.launch[rows]
     known = launch >= 0
-    modules = _sums(context.module[launch[known]], dur[known])
-    return modules, int(dur[known][context.recompute[launch[known]]].sum())
+    launch, dur = launch[known], dur[known]
+    return _sums(context.module[launch], dur), int(dur[context.recompute[launch]].sum())
 
 
 def _by_time(codes: NDArray[np.int32], dur: NDArray[np.int64]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,17 +36,19 @@ _FRAMEWORK = re.compile(
 # What profilers of 2021 recorded like an op and today's record as annotations.
 _ANNOTATION = re.compile(r"^ProfilerStep|^Optimizer\.|^enumerate\(DataLoader\)")
 _FRAME = re.compile(r"^.+\(\d+\): .+")
+# No model nests its modules as deep; below, all count for the module at this depth (else paths grow with its square).
+_DEEPEST_MODULE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Per node: indices of related nodes (-1: none), module path ids and phases."""
+    """Per node: indices of related nodes (-1: none), module path ids and phases; 32 bits: widen before computing."""
 
-    op: NDArray[np.int64]  # innermost op
-    unit: NDArray[np.int64]  # the outermost op that claims what lies below it, else the innermost op
-    forward: NDArray[np.int64]  # of nodes inside a backward call: the forward call it belongs to
-    frame: NDArray[np.int64]  # innermost frame outside the framework
-    module: NDArray[np.int64]  # id of the module path, index into module_paths
+    op: NDArray[np.int32]  # innermost op
+    unit: NDArray[np.int32]  # the outermost op that claims what lies below it, else the innermost op
+    forward: NDArray[np.int32]  # of nodes inside a backward call: the forward call it belongs to
+    frame: NDArray[np.int32]  # innermost frame outside the framework
+    module: NDArray[np.int32]  # id of the module path, index into module_paths
     module_paths: tuple[tuple[str, ...], ...]
     phase: NDArray[np.uint8]  # index into PHASES
     recompute: NDArray[np.bool_]
@@ -73,7 +75,7 @@ def build_context(trace: Trace, tree: CallTree) -> Context:
     context = Context(
         op=op,
         unit=unit,
-        forward=np.full(tree.row.size, -1, dtype=np.int64),
+        forward=np.full(tree.row.size, -1, dtype=np.int32),
         frame=tree.innermost(_name_mask(trace, tree, is_user_frame, Kind.PYTHON)),
         module=module,
         module_paths=paths,
@@ -106,16 +108,19 @@ def _name_mask(trace: Trace, tree: CallTree, test: Callable[[str], bool], *kinds
     return mask & verdict[tree.name]
 
 
-def _module_paths(trace: Trace, tree: CallTree) -> tuple[NDArray[np.int64], tuple[tuple[str, ...], ...]]:
+def _module_paths(trace: Trace, tree: CallTree) -> tuple[NDArray[np.int32], tuple[tuple[str, ...], ...]]:
     """For each node the id of its module path; id 0 is the empty path."""
     is_module = _name_mask(trace, tree, lambda name: name.startswith(_MODULE), Kind.PYTHON)
     nearest = tree.innermost(is_module)
-    path_of_node = np.zeros(tree.row.size + 1, dtype=np.int64)  # the last entry serves index -1
+    path_of_node = np.zeros(tree.row.size + 1, dtype=np.int32)  # the last entry serves index -1
     ids: dict[tuple[int, str], int] = {}
     paths: list[tuple[str, ...]] = [()]
     for node in np.flatnonzero(is_module).tolist():
         above = tree.parent[node]
         outer = int(path_of_node[nearest[above]]) if above >= 0 and nearest[above] >= 0 else 0
+        if len(paths[outer]) >= _DEEPEST_MODULE:
+            path_of_node[node] = outer
+            continue
         key = (outer, trace.names[tree.name[node]].removeprefix(_MODULE))
         if key not in ids:
             ids[key] = len(paths)
@@ -131,25 +136,25 @@ def _find_forward_calls(trace: Trace, tree: CallTree, context: Context) -> None:
     backward op made the node. Every thread counts for itself: where two threads used a number, `Fwd thread id` tells
     which, by what it meant for numbers that only one thread used; else the call is left without a forward one.
     """
-    sequence = trace.sequence[tree.row]
-    numbered = np.flatnonzero((sequence >= 0) & (tree.kind == int(Kind.CPU_OP)))
+    numbered = np.flatnonzero((trace.sequence[tree.row] >= 0) & (tree.kind == int(Kind.CPU_OP)))
     numbered = numbered[np.argsort(tree.start[numbered], kind="stable")]
-    heads = np.full(tree.row.size, -1, dtype=np.int64)
+    heads = np.full(tree.row.size, -1, dtype=np.int32)
     last_forward: dict[int, dict[int, int]] = defaultdict(dict)  # sequence number -> thread -> node
     lane_of_thread: dict[int, int] = {}
     unclear: list[tuple[int, int, dict[int, int]]] = []
-    is_backward, sequences = (context.phase == 1).tolist(), sequence.tolist()
-    lanes, threads = tree.lane.tolist(), trace.forward_thread[tree.row].tolist()
-    for node in numbered.tolist():
-        if not is_backward[node]:
-            last_forward[sequences[node]][lanes[node]] = node
+    rows = tree.row[numbered]
+    lanes, numbers, threads = tree.lane[numbered], trace.sequence[rows], trace.forward_thread[rows]
+    columns: tuple[NDArray[Any], ...] = (numbered, context.phase[numbered] == 1, lanes, numbers, threads)
+    for node, is_backward, own_lane, number, thread in zip(*(column.tolist() for column in columns), strict=True):
+        if not is_backward:
+            last_forward[number][own_lane] = node
             continue
-        candidates = last_forward.get(sequences[node], {})
+        candidates = last_forward.get(number, {})
         if len(candidates) == 1:
             lane, heads[node] = next(iter(candidates.items()))
-            lane_of_thread.setdefault(threads[node], lane)
+            lane_of_thread.setdefault(thread, lane)
         elif candidates:
-            unclear.append((node, threads[node], dict(candidates)))
+            unclear.append((node, thread, dict(candidates)))
     for node, thread, candidates in unclear:
         heads[node] = candidates.get(lane_of_thread.get(thread, -1), -1)
     nearest = tree.innermost(heads >= 0)

@@ -41,9 +41,12 @@ def quarantine(activities: Activities, names: list[str]) -> tuple[Quarantined, .
     order = np.lexsort((activities.start, activities.stream, activities.device))
     stream, device = activities.stream[order], activities.device[order]
     cuts = np.flatnonzero((np.diff(stream) != 0) | (np.diff(device) != 0)) + 1
-    typical = _typical_of_name(activities)
-    for members in np.split(order, cuts):
-        for at, plausible in _suspects(activities, members, typical):
+    bounds = np.concatenate([[0], cuts, [order.size]])
+    typical, longest = _typical_of_name(activities), _longest_of_slow_copies(activities)
+    slow = np.maximum.reduceat(longest[order], bounds[:-1]) >= 0 if order.size else longest >= 0
+    may = np.flatnonzero(slow | (np.diff(bounds) > _MIN_COVERED)) if order.size else bounds[:0]
+    for members in (order[bounds[at] : bounds[at + 1]] for at in may.tolist()):
+        for at, plausible in _suspects(activities, members, typical, longest):
             index = int(members[at])
             end = int(activities.start[index]) + plausible
             if at + 1 < members.size:
@@ -73,21 +76,24 @@ def _typical_of_name(activities: Activities) -> NDArray[np.float64]:
     return typical
 
 
+def _longest_of_slow_copies(activities: Activities) -> NDArray[np.int64]:
+    """The longest that each copy over a link that is too slow to be true can have taken, ns; -1 for all else."""
+    size = activities.nbytes
+    slowest = _COPY_LATENCY_NS + size * (NS_PER_S // _SLOWEST_COPY_BYTES_PER_S)
+    slow = (activities.work == int(Work.COPY)) & (size >= 0) & (activities.raw_dur > slowest)
+    return np.where(slow, slowest, -1)
+
+
 def _suspects(
-    activities: Activities, members: NDArray[np.int64], typical: NDArray[np.float64]
+    activities: Activities, members: NDArray[np.int64], typical: NDArray[np.float64], longest: NDArray[np.int64]
 ) -> list[tuple[int, int]]:
     """Impossible durations of a stream: position in start order, and the longest the activity can have taken, ns."""
-    if not members.size:
-        return []
     start, dur = activities.start[members], activities.raw_dur[members]
     covered = np.searchsorted(start, start + dur, side="left") - np.arange(members.size) - 1
     limit = typical[members]
     # Not interpolated: on a short stream the suspect itself would raise the percentile beyond all suspicion.
     limit = np.where(np.isnan(limit), np.percentile(dur, 99, method="lower"), limit) * _TIMES_TYPICAL
     covers = (covered >= _MIN_COVERED) & (dur > limit)
-    size = activities.nbytes[members]
-    copies = (activities.work[members] == int(Work.COPY)) & (size >= 0)
-    slowest = _COPY_LATENCY_NS + size * (NS_PER_S // _SLOWEST_COPY_BYTES_PER_S)
-    slow = copies & (dur > slowest)
-    longest = np.where(slow, slowest, dur)
-    return [(at, int(longest[at])) for at in np.flatnonzero(covers | slow).tolist()]
+    plausible = np.where(longest[members] >= 0, longest[members], dur)
+    suspect = covers | (longest[members] >= 0)
+    return [(at, int(plausible[at])) for at in np.flatnonzero(suspect).tolist()]

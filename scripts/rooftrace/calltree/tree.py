@@ -32,17 +32,20 @@ _MOST_ROUNDS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTree:
-    """Nodes in (thread, start) order; every column has one entry a node, -1 stands for "none"."""
+    """Nodes in (thread, start) order; every column has one entry a node, -1 stands for "none".
 
-    row: NDArray[np.int64]
-    parent: NDArray[np.int64]
+    Numbers of rows and nodes take 32 bits: widen before computing.
+    """
+
+    row: NDArray[np.int32]
+    parent: NDArray[np.int32]
     depth: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     lane: NDArray[np.int32]
     name: NDArray[np.int32]
     kind: NDArray[np.uint8]
-    by_depth: NDArray[np.int64]
+    by_depth: NDArray[np.int32]
     level_bounds: NDArray[np.int64]
     clamped: int
     empty_frames: int
@@ -52,17 +55,16 @@ class CallTree:
         """Duration of each node inside its parent, ns."""
         return self.end - self.start
 
-    def innermost(self, own: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def innermost(self, own: NDArray[np.bool_]) -> NDArray[np.int32]:
         """For each node, itself or its nearest ancestor for which ``own`` holds."""
-        mine = np.where(own, np.arange(own.size), -1)
-        return self._spread(mine, outermost=False)
+        return self._spread(own, outermost=False)
 
-    def outermost(self, own: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def outermost(self, own: NDArray[np.bool_]) -> NDArray[np.int32]:
         """For each node, its farthest ancestor (or itself) for which ``own`` holds."""
-        mine = np.where(own, np.arange(own.size), -1)
-        return self._spread(mine, outermost=True)
+        return self._spread(own, outermost=True)
 
-    def _spread(self, values: NDArray[np.int64], *, outermost: bool) -> NDArray[np.int64]:
+    def _spread(self, own: NDArray[np.bool_], *, outermost: bool) -> NDArray[np.int32]:
+        values = np.where(own, np.arange(own.size, dtype=np.int32), np.int32(-1))
         if not values.size or not (values >= 0).any():
             return values
         if self.level_bounds.size > _MAX_LEVELS:
@@ -82,28 +84,29 @@ class CallTree:
         return self.dur - spent
 
 
-def _spread_by_node(values: NDArray[np.int64], parent: NDArray[np.int64], *, outermost: bool) -> NDArray[np.int64]:
+def _spread_by_node(values: NDArray[np.int32], parent: NDArray[np.int32], *, outermost: bool) -> NDArray[np.int32]:
     result, parents = values.tolist(), parent.tolist()
     for node, above in enumerate(parents):
         if above >= 0 and result[above] >= 0 and (outermost or result[node] < 0):
             result[node] = result[above]
-    return np.array(result, dtype=np.int64)
+    return np.array(result, dtype=np.int32)
 
 
 def build_tree(trace: Trace) -> CallTree:
     """The host tree of a trace, one root list per thread."""
     rows = trace.of_kind(*HOST_KINDS)
     empty = _is_empty_frame(trace, rows)
+    empty_frames = int(empty.sum())
     rows = rows[~empty]
     start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows]
     order = np.lexsort((rows, -end, start, lane))
     rows, start, end, lane = rows[order], start[order], end[order], lane[order]
-    del order
+    del order, empty
     nesting = _nest(start, end, lane)
-    by_depth = np.argsort(_narrow(nesting.depth), kind="stable")
+    by_depth = np.argsort(_narrow(nesting.depth), kind="stable").astype(np.int32)
     levels = int(nesting.depth.max(initial=-1)) + 2
     return CallTree(
-        row=rows,
+        row=rows.astype(np.int32),
         parent=nesting.parent,
         depth=nesting.depth,
         start=start,
@@ -114,7 +117,7 @@ def build_tree(trace: Trace) -> CallTree:
         by_depth=by_depth,
         level_bounds=np.searchsorted(nesting.depth[by_depth], np.arange(levels)),
         clamped=nesting.clamped,
-        empty_frames=int(empty.sum()),
+        empty_frames=empty_frames,
     )
 
 
@@ -149,7 +152,7 @@ def _within(
 class _Nesting:
     """Parents, depths, ends cut to the parent's, and how many were cut."""
 
-    parent: NDArray[np.int64]
+    parent: NDArray[np.int32]
     depth: NDArray[np.int32]
     end: NDArray[np.int64]
     clamped: int
@@ -157,7 +160,7 @@ class _Nesting:
 
 def _nest(start: NDArray[np.int64], end: NDArray[np.int64], lane: NDArray[np.int32]) -> _Nesting:
     """Nodes in (thread, start, -end) order, put inside each other; one thread after the other."""
-    parent, depth = np.full(start.size, -1), np.zeros(start.size, dtype=np.int32)
+    parent, depth = np.full(start.size, -1, dtype=np.int32), np.zeros(start.size, dtype=np.int32)
     clamped = 0
     for low, high in pairwise([*np.flatnonzero(np.diff(lane, prepend=-1)).tolist(), start.size]):
         ends = end[low:high]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def _is_call(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.isin(trace.kind[rows], [int(kind) for kind in _CALLS])
 
 
-def is_memory_call(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def is_memory_call(trace: Trace, rows: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
     """Whether each row is a call of the allocator."""
     names = {code: _cause_of(trace.names[code], Kind.RUNTIME) for code in sorted_unique(trace.name[rows]).tolist()}
     memory = [code for code, cause in names.items() if cause == int(Cause.MEMORY_MANAGEMENT)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def warm_up(trace: Trace) -> Union:
     return union(trace.start[rows], trace.end_of(rows))
 
 
-def first_use(trace: Trace, tree: CallTree, memory: NDArray[np.int64]) -> NDArray[np.bool_]:
+def first_use(trace: Trace, tree: CallTree, memory: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
     """One entry a row: the allocator calls (given as rows) that belong to a first use.
 
     They lie under an annotation that says warm-up, in the first call of an op that opens a library, or last 100 ms and
@@ -72,5 +72,5 @@ def _first_calls(tree: CallTree) -> NDArray[np.bool_]:
     return first
 
 
-def _matching(trace: Trace, rows: NDArray[np.int64], pattern: re.Pattern[str]) -> list[int]:
+def _matching(trace: Trace, rows: NDArray[np.signedinteger[Any]], pattern: re.Pattern[str]) -> list[int]:
     return [code for code in distinct_codes(trace.name[rows]) if pattern.search(trace.names[code])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,9 @@ class Verdict:
             covered_ns=zero.copy(),
         )
 
-    def settle(self, gaps: NDArray[np.int64], cause: Cause, row: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+    def settle(
+        self, gaps: NDArray[np.int64], cause: Cause, row: NDArray[np.signedinteger[Any]], at: NDArray[np.int64]
+    ) -> None:
         """Decide some gaps."""
         self.cause[gaps], self.row[gaps], self.at[gaps] = int(cause), row, at
 
@@ -49,7 +51,7 @@ class Verdict:
         """Those of the gaps that are still undecided."""
         return gaps[self.cause[gaps] < 0]
 
-    def blame(self, gaps: NDArray[np.int64], *stretch: NDArray[np.int64]) -> None:
+    def blame(self, gaps: NDArray[np.int64], *stretch: NDArray[np.signedinteger[Any]]) -> None:
         """Note stretches (row of the event, lane, start, end) of threads that gaps are blamed on."""
         self._pieces.append((gaps, *stretch))
 

@@ -233,7 +233,7 @@ def _scopes(run: FusionInputs, called: NDArray[np.int64]) -> NDArray[np.int64]:
     return scope
 
 
-def _above(nearest: NDArray[np.int64], above: NDArray[np.int64]) -> NDArray[np.int64]:
+def _above(nearest: NDArray[np.int32], above: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where(above >= 0, nearest[above], -1)
 
 

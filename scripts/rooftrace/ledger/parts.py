@@ -118,15 +118,17 @@ def _parts_by_stretch(timeline: Timeline, bounds: NDArray[np.int64]) -> dict[str
         return np.diff(union(timeline.start[which], timeline.end[which]).covered_before(bounds))
 
     compute = covered(work < _COMMUNICATION)
-    with_communication = covered(work < _COPY)
-    busy = covered(np.ones(work.shape, dtype=bool))
+    communicates, copies = (bool((work == kind).any()) for kind in (_COMMUNICATION, _COPY))
+    nothing = np.zeros_like(compute)
+    with_communication = covered(work < _COPY) if communicates else compute
+    busy = covered(np.ones(work.shape, dtype=bool)) if copies else with_communication
     return {
         "compute_ns": compute.tolist(),
         "exposed_comm_ns": (with_communication - compute).tolist(),
         "exposed_copy_ns": (busy - with_communication).tolist(),
         "idle_ns": (np.diff(bounds) - busy).tolist(),
-        "total_comm_ns": covered(work == _COMMUNICATION).tolist(),
-        "total_copy_ns": covered(work == _COPY).tolist(),
+        "total_comm_ns": (covered(work == _COMMUNICATION) if communicates else nothing).tolist(),
+        "total_copy_ns": (covered(work == _COPY) if copies else nothing).tolist(),
         "carry_in_ns": _carry_in_by_stretch(timeline, bounds),
     }
 

@@ -82,6 +82,7 @@ _patterns: dict[str, Model] = {}
 _categories: dict[str, tuple[str, str]] = {}
 _category_patterns: list[tuple[str, str]] = []
 _found: dict[str, Model | None] = {}
+_found_categories: dict[str, str | None] = {}
 
 MODELS: Final[Mapping[str, Model]] = MappingProxyType(_models)
 
@@ -179,6 +180,7 @@ def kept() -> Iterator[None]:
         _categories.update(categories_before)
         _category_patterns[:] = category_patterns_before
         _found.clear()
+        _found_categories.clear()
 
 
 def exchange(old: Model, new: Model) -> None:
@@ -196,6 +198,7 @@ def categorise(category: str, *names: str, patterns: tuple[str, ...] = (), modul
             raise ValueError(f"`{name}` has a category from {_categories[name][1]} already; {module} gives another")
         _categories[name] = (category, module)
     _category_patterns.extend((pattern, category) for pattern in patterns)
+    _found_categories.clear()
 
 
 def models() -> tuple[Model, ...]:
@@ -221,7 +224,10 @@ def category_of(name: str) -> str | None:
         return model.category
     if name in _categories:
         return _categories[name][0]
-    return next((category for pattern, category in _category_patterns if _matches(pattern, name)), None)
+    if name not in _found_categories:
+        found = (category for pattern, category in _category_patterns if _matches(pattern, name))
+        _found_categories[name] = next(found, None)
+    return _found_categories[name]
 
 
 def _matches(pattern: str, name: str) -> bool:

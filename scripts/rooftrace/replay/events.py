@@ -96,7 +96,8 @@ def _activity_keys(
     bound = launch_of >= 0
     key[bound] = np.maximum(key[bound], launch_time[launch_of[bound]])
     order = np.lexsort((np.arange(key.size), activities.start, schedule.queue))
-    bounds = np.flatnonzero(np.diff(schedule.queue[order])) + 1
-    for members in np.split(order, bounds):
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(schedule.queue[order])) + 1, [key.size]])
+    for at in np.flatnonzero(np.diff(bounds) > 1).tolist():
+        members = order[bounds[at] : bounds[at + 1]]
         key[members] = np.maximum.accumulate(key[members])
     return key

@@ -13,9 +13,9 @@ from rooftrace.contracts.report import BOUND_BY, CriticalPath, Quantiles, Replay
 from rooftrace.contracts.report import Replay as ReplayFacts
 from rooftrace.replay.edits import Edit, HostCut
 from rooftrace.replay.events import Step
-from rooftrace.replay.path import Path, Resource, critical_path
+from rooftrace.replay.path import Path, Resource, critical_paths
 from rooftrace.schedule import Source, WaitKind
-from rooftrace.sorted_unique import sorted_unique
+from rooftrace.sorted_unique import grouped, sorted_unique
 from rooftrace.units import pct
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def describe_replay(replay: Replay, halved: Edit | None = None) -> ReplayFacts:
 
     Without it that is taken to be all host time.
     """
-    walked = [critical_path(replay, device) for device in sorted_unique(replay.activities.device).tolist()]
-    paths = [_contract(path) for path in walked]
+    paths = [_contract(path) for path in critical_paths(replay)]
     free = _free_edits(replay)
     at_half = (halved if halved is not None else Edit(host=everywhere(replay, 0.5)), 1.0)
     alone: list[Scenario] = [((edit, 1.0),) for edit in free.values()]
@@ -148,18 +147,14 @@ def _strip(path: Path) -> list[str]:
         return []
     low, high = int(path.start[0]), int(path.end[-1])
     edges = np.linspace(low, high, min(_STRIP, max(1, high - low)) + 1).round().astype(np.int64)
-    shares = np.stack([_covered(path, resource, edges) for resource in Resource])
+    times = np.concatenate([path.start, path.end[-1:]])
+    shares = np.zeros((len(Resource), edges.size - 1), dtype=np.int64)
+    for code, mine in grouped(path.resource):
+        gone = np.zeros(times.size, dtype=np.int64)
+        gone[mine + 1] = path.end[mine] - path.start[mine]
+        shares[code] = np.diff(np.interp(edges, times, np.cumsum(gone)))
     runs = [(Resource(code).name.lower(), len(list(same))) for code, same in groupby(shares.argmax(axis=0).tolist())]
     return [f"{resource}:{count}" for resource, count in runs]
-
-
-def _covered(path: Path, resource: Resource, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    mine = path.resource == int(resource)
-    gone = np.r_[0, np.cumsum(np.where(mine, path.end - path.start, 0))]
-    times = np.r_[path.start, path.end[-1]]
-    until = np.interp(edges, times, gone)
-    covered: NDArray[np.int64] = np.diff(until).astype(np.int64)
-    return covered
 
 
 def _evidence(replay: Replay) -> ReplayEvidence:

@@ -15,6 +15,7 @@ import numpy as np
 
 from rooftrace.replay.constraints import Binding
 from rooftrace.replay.events import Step
+from rooftrace.sorted_unique import grouped, sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,17 @@ class Path:
 
 def critical_path(replay: Replay, device: int, timeline: Timeline | None = None) -> Path:
     """The critical path of a device, from its last end back to its first start; as recorded if no timeline is given."""
-    walk = _Walk(replay, device, replay.measured() if timeline is None else timeline)
+    return _path(_Host(replay, replay.measured() if timeline is None else timeline), device)
+
+
+def critical_paths(replay: Replay, timeline: Timeline | None = None) -> list[Path]:
+    """That of every device, in the order of their numbers."""
+    host = _Host(replay, replay.measured() if timeline is None else timeline)
+    return [_path(host, device) for device in sorted_unique(replay.activities.device).tolist()]
+
+
+def _path(host: _Host, device: int) -> Path:
+    walk = _Walk(host, device)
     walk.run()
     rows = np.array(walk.rows[::-1], dtype=np.int64).reshape(-1, 5)
     return Path(
@@ -69,30 +80,37 @@ def critical_path(replay: Replay, device: int, timeline: Timeline | None = None)
     )
 
 
-class _Walk:
-    """Goes back in time; ``now`` is where the stretch being looked for ends."""
+class _Host:
+    """What the walks of all devices share: where threads waited or went on."""
 
-    def __init__(self, replay: Replay, device: int, timeline: Timeline) -> None:
+    def __init__(self, replay: Replay, timeline: Timeline) -> None:
         self.replay = replay
         self.times = timeline
-        mine = np.flatnonzero(replay.activities.device == device)
-        self.begin = int(timeline.start[mine].min())
-        self.now = int(timeline.end[mine].max())
-        self.last = int(mine[np.argmax(timeline.end[mine])])
-        self.rows: list[tuple[int, int, int, int, int]] = []
+        self.runs = replay.events.lane.max(initial=-1) >= 0
         leaves = np.flatnonzero(replay.events.step == int(Step.LEAVE))
-        self._left = dict(zip(replay.events.item[leaves].tolist(), timeline.event[leaves].tolist(), strict=True))
-        self._host_points()
+        self.left = dict(zip(replay.events.item[leaves].tolist(), timeline.event[leaves].tolist(), strict=True))
+        self.points = self._points()
 
-    def _host_points(self) -> None:
+    def _points(self) -> dict[int, tuple[list[int], list[int]]]:
         """For each thread, where it waited or was handed something: (time, position of the event), in time order."""
         events = self.replay.events
         points = np.flatnonzero(self.times.held | (events.step == int(Step.RESUME)))
-        self.points: dict[int, tuple[list[int], list[int]]] = {}
-        points = points[np.argsort(events.lane[points], kind="stable")]
-        cuts = np.flatnonzero(np.diff(events.lane[points])) + 1
-        for mine in np.split(points, cuts) if points.size else []:
-            self.points[int(events.lane[mine[0]])] = (self.times.event[mine].tolist(), mine.tolist())
+        return {
+            lane: (self.times.event[points[mine]].tolist(), points[mine].tolist())
+            for lane, mine in grouped(events.lane[points])
+        }
+
+
+class _Walk:
+    """Goes back in time; ``now`` is where the stretch being looked for ends."""
+
+    def __init__(self, host: _Host, device: int) -> None:
+        self.host, self.replay, self.times = host, host.replay, host.times
+        low, high = np.searchsorted(self.replay.activities.device, (device, device + 1)).tolist()
+        self.begin = int(self.times.start[low:high].min())
+        self.now = int(self.times.end[low:high].max())
+        self.last = low + int(np.argmax(self.times.end[low:high]))
+        self.rows: list[tuple[int, int, int, int, int]] = []
 
     def run(self) -> None:
         """Collect the stretches."""
@@ -106,9 +124,7 @@ class _Walk:
             if self.now < before:
                 seen.clear()
         if self.now > self.begin:
-            self._take(
-                self.begin, Resource.HOST if self.replay.events.lane.max(initial=-1) >= 0 else Resource.UNEXPLAINED
-            )
+            self._take(self.begin, Resource.HOST if self.host.runs else Resource.UNEXPLAINED)
 
     def _take(self, since: int, resource: Resource, activity: int = -1, lane: int = -1) -> None:
         since = max(min(since, self.now), self.begin)
@@ -150,7 +166,7 @@ class _Walk:
 
     def _from_host(self, lane: int) -> tuple[str, int] | None:
         """Back along a thread to where it last waited for something."""
-        times, positions = self.points.get(lane, ([], []))
+        times, positions = self.host.points.get(lane, ([], []))
         at = bisect_right(times, self.now) - 1
         if at < 0:
             self._take(self.begin, Resource.HOST, lane=lane)
@@ -159,7 +175,7 @@ class _Walk:
         item = int(events.item[positions[at]])
         self._take(times[at], Resource.HOST, lane=lane)
         if events.step[positions[at]] == int(Step.RESUME):
-            giver, left = int(schedule.handovers.from_lane[item]), self._left[item]
+            giver, left = int(schedule.handovers.from_lane[item]), self.host.left[item]
             self._take(left, Resource.HOST, lane=lane)
             return "host", giver
         activity = int(schedule.waits.activity[item])

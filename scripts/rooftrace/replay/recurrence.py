@@ -3,10 +3,13 @@
 Threads and queues both follow ``x[i] = max(x[i-1] + a[i], b[i])``. With ``A`` the running sum of ``a`` that is
 ``x[i] = A[i] + max(x[-1], max over j <= i of (b[j] - A[j]))``: a running sum and a running maximum over columns.
 Tables have a row an event and a column a scenario; times are integer ns, so the order of sums does not matter.
+Where threads and queues wait for one another all the time, blocks hold a few events each: these, and events of which
+the recurrence does not hold, are computed one by one.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,11 +20,17 @@ from rooftrace.replay.constraints import NEVER
 from rooftrace.replay.events import Step
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from rooftrace.replay.blocks import Order
     from rooftrace.replay.program import Program
-    from rooftrace.replay.scenarios import Changes, Compiler
+    from rooftrace.replay.scenarios import Changes, Compiler, Span
+
+
+# So many events take about as long one by one as at once (measured).
+_FEW = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +66,13 @@ def run(program: Program, compiler: Compiler, count: int, kept: Kept | None = No
     blocks = program.blocks
     threads, queues = _Threads(program, state, count), _Queues(program, state, count)
     for first, last in pairwise(blocks.stretches.tolist()):
-        changes = compiler.stretch(_ranks(blocks.threads, first, last), _ranks(blocks.queues, first, last))
+        events, activities = _ranks(blocks.threads, first, last), _ranks(blocks.queues, first, last)
+        changes = compiler.stretch(events, activities)
+        threads.stretch(events, changes)
+        queues.stretch(activities, changes)
         for block in range(first, last):
-            threads.block(block, changes)
-            queues.block(block, changes)
+            threads.block(block)
+            queues.block(block)
     return state
 
 
@@ -87,160 +99,247 @@ def follow(
 
 
 class _Parts:
-    """Parts as Python integers: first rank, the one after its last, key, and a slice of each list of ranks."""
+    """Parts as Python integers: first rank, the one after its last, and the thread or queue."""
 
-    def __init__(self, order: Order, *lists: NDArray[np.int64]) -> None:
+    def __init__(self, order: Order) -> None:
         self._bounds = order.bounds.tolist()
-        columns = [order.low, order.high, order.key]
-        for ranks in lists:
-            columns += [np.searchsorted(ranks, order.low), np.searchsorted(ranks, order.high)]
-        self._rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        self._rows = list(zip(order.low.tolist(), order.high.tolist(), order.key.tolist(), strict=True))
 
-    def of_block(self, number: int) -> list[tuple[int, ...]]:
+    def of_block(self, number: int) -> list[tuple[int, int, int]]:
         return self._rows[self._bounds[number] : self._bounds[number + 1]]
+
+
+def _pieces(low: int, high: int, singles: list[int]) -> Iterator[tuple[int, int, bool]]:
+    """Ranks of a part in pieces, and whether these are computed at once: not where they are few or single."""
+    if high - low <= _FEW:
+        yield low, high, False
+        return
+    for single in [*singles[bisect_left(singles, low) : bisect_left(singles, high)], high]:
+        if single > low:
+            yield low, single, single - low > _FEW
+        if single < high:
+            yield single, single + 1, False
+        low = single + 1
 
 
 class _Threads:
     """Shifts of threads, from the ends that their calls wait for to the launches that follow."""
 
     def __init__(self, program: Program, state: State, count: int) -> None:
-        columns = program.threads
-        self._columns = columns
+        self._columns = program.threads
         self._state = state
-        self._parts = _Parts(program.blocks.threads, columns.joints, columns.launches, columns.leaves)
+        self._parts = _Parts(program.blocks.threads)
         self._start = np.zeros(count, dtype=np.int64)
         self._first_handover = program.first_handover
 
-    def block(self, number: int, changes: Changes) -> None:
-        columns, state = self._columns, self._state
-        for low, high, lane, joint, joint_end, *marks in self._parts.of_block(number):
-            change = columns.change[low:high, None]
-            if changes.cut is not None:
-                change = change - changes.cut[low - changes.thread_low : high - changes.thread_low]
-            joints = columns.joints[joint:joint_end]
-            ready = state.known[columns.source[joints]] + columns.after[joints, None]
-            if changes.worked is not None:
-                ready -= changes.worked[joints - changes.thread_low]
-            before = state.shift.get(lane, self._start)
-            special = [rank for rank in joints.tolist() if rank in changes.unblocked] if changes.unblocked else []
-            if special:
-                shift = _partly(
-                    before, change, (joints - low, ready), {at - low: changes.unblocked[at] for at in special}
-                )
-            else:
-                shift = follow(before, change, ready, joints - low)
-            state.shift[lane] = shift[-1]
-            self._tell(low, shift, marks)
-            if state.kept is not None:
-                position = columns.position[low:high]
-                state.kept.event[position] = shift[:, 0] + columns.time[low:high]
-                unheld = np.concatenate([before[None], shift[:-1]]) + change
-                waited = (ready > unheld[joints - low])[:, 0] & (columns.step[joints] != int(Step.RESUME))
-                state.kept.held[columns.position[joints]] = waited
-
-    def _tell(self, low: int, shift: NDArray[np.int64], marks: list[int]) -> None:
-        """Times of launches and of hand-overs, for those who need them."""
-        columns, state = self._columns, self._state
-        launches, leaves = columns.launches[marks[0] : marks[1]], columns.leaves[marks[2] : marks[3]]
-        state.launched[columns.item[launches]] = shift[launches - low] + columns.time[launches, None]
-        if leaves.size:
-            slots = self._first_handover + columns.item[leaves]
-            state.known[slots] = shift[leaves - low] + columns.time[leaves, None]
-
-
-def _partly(
-    before: NDArray[np.int64],
-    change: NDArray[np.int64],
-    joints: tuple[NDArray[np.int64], NDArray[np.int64]],
-    unblocked: dict[int, NDArray[np.float64]],
-) -> NDArray[np.int64]:
-    """`follow`, but at some rows a share of the waiting is gone: these are computed one by one."""
-    rows, ready = joints
-    shift = np.empty((change.shape[0], before.size), dtype=np.int64)
-    done = 0
-    for row in [*sorted(unblocked), change.shape[0]]:
-        inside = slice(*np.searchsorted(rows, (done, row)).tolist())
-        if row > done:
-            shift[done:row] = follow(before, change[done:row], ready[inside], rows[inside] - done)
-            before = shift[row - 1]
-        if row in unblocked:
-            free = before + change[row]
-            held = np.maximum(free, ready[inside.stop])
-            shift[row] = before = free + np.rint((1 - unblocked[row]) * (held - free)).astype(np.int64)
-        done = row + 1
-    return shift
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """Activities of one queue in one block: one row each."""
-
-    gap: NDArray[np.int64]
-    external: NDArray[np.int64]  # when launch and other queues let each start
-    dur: NDArray[np.int64]
-    waited: NDArray[np.int64]  # when other queues let each start: whatever comes after it has waited, too
-    first: NDArray[np.bool_]  # of its queue
-    gone: NDArray[np.bool_] | None
-    left: NDArray[np.int64] | None  # of what is gone, the time that stays
-
-    def overlapping(self) -> list[int]:
-        """Rows of which some time is left though they are gone, and that did not wait for the end of what ran before.
-
-        Where these start and how far they reach is no running maximum.
-        """
-        if self.gone is None or self.left is None:
-            return []
-        partly = (self.gone & (self.left > 0)).any(axis=1)
-        rows: list[int] = np.flatnonzero(partly & (self.gap < 0)[:, 0] & ~self.first[:, 0]).tolist()
-        return rows
-
-    def rows(self, low: int, high: int) -> _Part:
-        return _Part(
-            gap=self.gap[low:high],
-            external=self.external[low:high],
-            waited=self.waited[low:high],
-            dur=self.dur[low:high],
-            first=self.first[low:high],
-            gone=None if self.gone is None else self.gone[low:high],
-            left=None if self.left is None else self.left[low:high],
+    def stretch(self, ranks: Span, changes: Changes) -> None:
+        """Take up the next events and what is changed in them."""
+        columns, (low, high) = self._columns, ranks
+        step, item = columns.step[low:high], columns.item[low:high]
+        self._low = low
+        self._table = np.stack(
+            [
+                columns.change[low:high],
+                columns.source[low:high],
+                columns.after[low:high],
+                columns.time[low:high],
+                np.where(step == int(Step.LAUNCH), item, -1),
+                np.where(step == int(Step.LEAVE), self._first_handover + item, -1),
+            ],
+            axis=1,
         )
+        change, after = columns.change[low:high, None], columns.after[low:high, None]
+        self._change = change if changes.cut is None else change - changes.cut
+        self._after = after if changes.worked is None else after - changes.worked
+        self._changes = changes
+        self._left = {rank: 1 - shares for rank, shares in changes.unblocked.items()}
+        self._singles = sorted(changes.unblocked)
+
+    def block(self, number: int) -> None:
+        state = self._state
+        for low, high, lane in self._parts.of_block(number):
+            shift = state.shift.get(lane, self._start)
+            for first, last, at_once in _pieces(low, high, self._singles):
+                shift = self._at_once(first, last, shift) if at_once else self._one_by_one(first, last, shift)
+            state.shift[lane] = shift
+
+    def _one_by_one(self, low: int, high: int, shift: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The shift after some events, from that before them."""
+        state, changes = self._state, self._changes
+        launched, known = state.launched, state.known
+        is_cut, is_worked = changes.cut is not None, changes.worked is not None
+        rows = self._table[low - self._low : high - self._low].tolist()
+        for at, (change, source, after, time, launch, leave) in enumerate(rows, low - self._low):
+            if is_cut:
+                shift = shift + self._change[at]
+            elif change:
+                shift = shift + change
+            if source >= 0:
+                ready = known[source] + (self._after[at] if is_worked else after)
+                if state.kept is not None:
+                    self._keep_held(self._low + at, ready > shift)
+                left = self._left.get(self._low + at)
+                held = np.maximum(shift, ready)
+                shift = held if left is None else shift + np.rint(left * (held - shift)).astype(np.int64)
+            if launch >= 0:
+                launched[launch] = shift + time
+            elif leave >= 0:
+                known[leave] = shift + time
+            if state.kept is not None:
+                state.kept.event[self._columns.position[self._low + at]] = shift[0] + time
+        return shift
+
+    def _at_once(self, low: int, high: int, before: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same of many events that wait for all they wait for."""
+        columns, state = self._columns, self._state
+        inside = slice(low - self._low, high - self._low)
+        change, source = self._change[inside], columns.source[low:high]
+        joints = np.flatnonzero(source >= 0)
+        ready = state.known[source[joints]] + self._after[inside][joints]
+        shift = follow(before, change, ready, joints)
+        step, item, time = columns.step[low:high], columns.item[low:high], columns.time[low:high]
+        launches, leaves = np.flatnonzero(step == int(Step.LAUNCH)), np.flatnonzero(step == int(Step.LEAVE))
+        state.launched[item[launches]] = shift[launches] + time[launches, None]
+        if leaves.size:
+            state.known[self._first_handover + item[leaves]] = shift[leaves] + time[leaves, None]
+        if state.kept is not None:
+            state.kept.event[columns.position[low:high]] = shift[:, 0] + time
+            unheld = np.concatenate([before[None], shift[:-1]]) + change
+            self._keep_held(low + joints, (ready > unheld[joints])[:, 0])
+        shifted: NDArray[np.int64] = shift[-1]
+        return shifted
+
+    def _keep_held(self, rank: NDArray[np.int64] | int, waits: NDArray[np.bool_]) -> None:
+        columns, kept = self._columns, self._state.kept
+        if kept is not None:
+            kept.held[columns.position[rank]] = waits & (columns.step[rank] != int(Step.RESUME))
 
 
 class _Queues:
     """Starts and ends of activities, queue by queue."""
 
     def __init__(self, program: Program, state: State, count: int) -> None:
-        columns = program.queues
-        self._columns = columns
+        self._columns = program.queues
         self._state = state
-        self._parts = _Parts(program.blocks.queues, columns.edges[:, 0], columns.kept, columns.beside)
+        self._parts = _Parts(program.blocks.queues)
         self._never = np.full(count, NEVER, dtype=np.int64)
 
-    def block(self, number: int, changes: Changes) -> None:
-        columns, state = self._columns, self._state
-        for low, high, queue, *marks in self._parts.of_block(number):
-            changed = slice(low - changes.queue_low, high - changes.queue_low)
-            dur = columns.dur[low:high, None]
-            dur = dur if changes.saved is None else np.maximum(dur - changes.saved[changed], 0)
-            share = None if changes.removed is None else changes.removed[changed]
-            external, waited = self._external(low, high, columns.edges[marks[0] : marks[1]])
-            part = _Part(
-                gap=columns.gap[low:high, None],
-                external=external,
-                waited=waited,
-                dur=dur,
-                first=columns.first[low:high, None],
-                gone=None if share is None else share > 0,
-                left=None if share is None else np.rint((1 - share) * dur).astype(np.int64),
-            )
-            start, end = self._part(queue, part, (columns.beside[marks[4] : marks[5]] - low).tolist())
-            kept = slice(marks[2], marks[3])
-            state.known[columns.kept_slot[kept]] = end[columns.kept[kept] - low]
-            if state.kept is not None:
-                item = columns.item[low:high]
-                state.kept.start[item], state.kept.end[item] = start[:, 0], end[:, 0]
+    def stretch(self, ranks: Span, changes: Changes) -> None:
+        """Take up the next activities and what is changed in them."""
+        columns, (low, high) = self._columns, ranks
+        self._low, self._is_saved = low, changes.saved is not None
+        dur, share = columns.dur[low:high, None], changes.removed
+        self._dur = dur if changes.saved is None else np.maximum(dur - changes.saved, 0)
+        self._gone = None if share is None else share > 0
+        self._left = None if share is None else np.rint((1 - share) * self._dur).astype(np.int64)
+        is_gone = np.zeros(high - low, dtype=bool) if self._gone is None else self._gone.any(axis=1)
+        beside, slot = np.zeros(high - low, dtype=bool), np.full(high - low, -1, dtype=np.int64)
+        beside[_within(columns.beside, ranks) - low] = True
+        slot[_within(columns.kept, ranks) - low] = columns.kept_slot[_between(columns.kept, ranks)]
+        numbers = (columns.launch, columns.latency, columns.alone, columns.gap, columns.dur)
+        self._table = np.stack([*(column[low:high] for column in numbers), beside, is_gone, slot], axis=1)
+        self._singles: list[int] = (low + np.flatnonzero(beside | self._overlapping(ranks))).tolist()
+        self._edges: dict[int, list[list[int]]] = {}
+        for rank, *edge in columns.edges[_between(columns.edges[:, 0], ranks)].tolist():
+            self._edges.setdefault(rank - low, []).append(edge)
 
-    def _external(self, low: int, high: int, edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _overlapping(self, ranks: Span) -> NDArray[np.bool_]:
+        """Activities of which some time is left though they are gone, and that did not wait for what ran before.
+
+        Where these start and how far they reach is no running maximum.
+        """
+        low, high = ranks
+        if self._gone is None or self._left is None:
+            return np.zeros(high - low, dtype=bool)
+        no_wait: NDArray[np.bool_] = (self._columns.gap[low:high] < 0) & ~self._columns.first[low:high]
+        return no_wait & (self._gone & (self._left > 0)).any(axis=1)
+
+    def block(self, number: int) -> None:
+        """Compute the activities of a block."""
+        for low, high, queue in self._parts.of_block(number):
+            for first, last, at_once in _pieces(low, high, self._singles):
+                (self._at_once if at_once else self._one_by_one)(queue, first, last)
+
+    def _one_by_one(self, queue: int, low: int, high: int) -> None:
+        """Some activities: a branch of a graph follows the start of the one before it, others the end of all."""
+        state = self._state
+        launched, known = state.launched, state.known
+        reach, first, last = state.reach.get(queue, self._never), state.first.get(queue), state.last.get(queue)
+        rows = self._table[low - self._low : high - self._low].tolist()
+        for at, (launch, latency, alone, gap, dur, beside, is_gone, slot) in enumerate(rows, low - self._low):
+            start = launched[launch] + latency if launch >= 0 else np.full_like(reach, alone)
+            waited = self._waited(at)
+            if waited is not None:
+                start = np.maximum(start, waited)
+            if gap > NEVER:
+                start = np.maximum(start, (reach if last is None or not beside else last) + gap)
+            end = start + (self._dur[at] if self._is_saved else dur)
+            if is_gone:
+                start, end = self._without(at, (start, end), reach, waited)
+            reach, last = np.maximum(reach, end), start
+            first = start if first is None else np.minimum(first, start)
+            if slot >= 0:
+                known[slot] = end
+            if state.kept is not None:
+                item = self._columns.item[self._low + at]
+                state.kept.start[item], state.kept.end[item] = start[0], end[0]
+        if first is not None and last is not None:
+            state.reach[queue], state.first[queue], state.last[queue] = reach, first, last
+
+    def _waited(self, at: int) -> NDArray[np.int64] | None:
+        """When other queues let an activity start: whatever comes after it has waited, too."""
+        waited: NDArray[np.int64] | None = None
+        for slot, lag in self._edges.get(at, ()):
+            ready = self._state.known[slot] + lag
+            waited = ready if waited is None else np.maximum(waited, ready)
+        return waited
+
+    def _without(
+        self,
+        at: int,
+        times: tuple[NDArray[np.int64], NDArray[np.int64]],
+        reach: NDArray[np.int64],
+        waited: NDArray[np.int64] | None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Start and end where a share is gone: what is gone needs no launch, and goes on where the queue is."""
+        start, end = times
+        if self._gone is None or self._left is None:
+            return start, end
+        if not self._columns.first[self._low + at]:
+            ready = reach if waited is None else np.maximum(reach, waited)
+            start = np.where(self._gone[at], np.minimum(start, ready), start)
+        return start, np.where(self._gone[at], start + self._left[at], end)
+
+    def _at_once(self, queue: int, low: int, high: int) -> None:
+        """Many activities that start after everything before them in their queue."""
+        columns, state = self._columns, self._state
+        inside = slice(low - self._low, high - self._low)
+        reach = state.reach.get(queue, self._never)
+        gap, dur, is_first = columns.gap[low:high, None], self._dur[inside], columns.first[low:high, None]
+        external, waited = self._external(low, high)
+        rise, ready = np.maximum(gap + dur, 0), external + dur
+        gone = None if self._gone is None else self._gone[inside]
+        left = None if self._left is None else self._left[inside]
+        if gone is not None and left is not None:
+            rise = np.where(gone, left, rise)
+            ready = np.where(gone, np.where(is_first, external, waited) + left, ready)
+        reached = follow(reach, rise, ready, None)
+        before = np.concatenate([reach[None], reached[:-1]])
+        start = np.maximum(before + gap, external)
+        end = start + dur
+        if gone is not None and left is not None:
+            start = np.where(gone & ~is_first, np.minimum(start, np.maximum(before, waited)), start)
+            end = np.where(gone, start + left, end)
+        earliest = start.min(axis=0)
+        state.first[queue] = np.minimum(state.first[queue], earliest) if queue in state.first else earliest
+        state.reach[queue], state.last[queue] = reached[-1], start[-1]
+        kept = _between(columns.kept, (low, high))
+        state.known[columns.kept_slot[kept]] = end[columns.kept[kept] - low]
+        if state.kept is not None:
+            item = columns.item[low:high]
+            state.kept.start[item], state.kept.end[item] = start[:, 0], end[:, 0]
+
+    def _external(self, low: int, high: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """When each activity could start but for its own queue, and when but for that and its launch."""
         columns, state = self._columns, self._state
         launch = columns.launch[low:high]
@@ -250,64 +349,22 @@ class _Queues:
         else:
             external = np.repeat(columns.alone[low:high, None], self._never.size, axis=1)
             external[bound] = state.launched[launch[bound]] + columns.latency[low:high, None][bound]
+        edges = columns.edges[_between(columns.edges[:, 0], (low, high))]
         if not edges.size:
             return external, np.broadcast_to(np.int64(NEVER), external.shape)
         waited = np.full_like(external, NEVER)
-        for rank, slot, lag in edges.tolist():
-            row = waited[rank - low]
-            np.maximum(row, state.known[slot] + lag, out=row)
+        opens = np.flatnonzero(np.diff(edges[:, 0], prepend=-1))
+        ready = state.known[edges[:, 1]] + edges[:, 2, None]
+        waited[edges[opens, 0] - low] = np.maximum.reduceat(ready, opens, axis=0)
         return np.maximum(external, waited), waited
 
-    def _part(self, queue: int, part: _Part, beside: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        singles = sorted({*beside, *part.overlapping()})
-        if not singles:
-            return self._in_order(queue, part)
-        pieces, done = [], 0
-        for row in singles:
-            if row > done:
-                pieces.append(self._in_order(queue, part.rows(done, row)))
-            pieces.append(self._single(queue, part.rows(row, row + 1), is_beside=row in beside))
-            done = row + 1
-        if done < part.gap.shape[0]:
-            pieces.append(self._in_order(queue, part.rows(done, part.gap.shape[0])))
-        starts, ends = zip(*pieces, strict=True)
-        return np.concatenate(starts), np.concatenate(ends)
 
-    def _in_order(self, queue: int, part: _Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Activities that start after everything before them in their queue."""
-        reach = self._state.reach.get(queue, self._never)
-        rise = np.maximum(part.gap + part.dur, 0)
-        ready = part.external + part.dur
-        if part.gone is not None and part.left is not None:
-            rise = np.where(part.gone, part.left, rise)
-            ready = np.where(part.gone, np.where(part.first, part.external, part.waited) + part.left, ready)
-        reached = follow(reach, rise, ready, None)
-        before = np.concatenate([reach[None], reached[:-1]])
-        start = np.maximum(before + part.gap, part.external)
-        return self._done(queue, part, start, before, reached[-1])
+def _between(ranks: NDArray[np.int64], span: Span) -> slice:
+    """Where sorted ranks are those of a span."""
+    low, high = np.searchsorted(ranks, span).tolist()
+    return slice(low, high)
 
-    def _single(self, queue: int, part: _Part, *, is_beside: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """One activity alone: a branch of a graph follows the start of the one before it, others its end."""
-        reach = self._state.reach[queue]
-        start = np.maximum((self._state.last[queue] if is_beside else reach) + part.gap, part.external)
-        return self._done(queue, part, start, reach[None], None)
 
-    def _done(
-        self,
-        queue: int,
-        part: _Part,
-        start: NDArray[np.int64],
-        before: NDArray[np.int64],
-        reach: NDArray[np.int64] | None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Ends, and the state of the queue; what is gone needs no launch, and goes on where the queue is."""
-        state = self._state
-        end = start + part.dur
-        if part.gone is not None and part.left is not None:
-            start = np.where(part.gone & ~part.first, np.minimum(start, np.maximum(before, part.waited)), start)
-            end = np.where(part.gone, start + part.left, end)
-        earliest = start.min(axis=0)
-        state.first[queue] = np.minimum(state.first[queue], earliest) if queue in state.first else earliest
-        state.reach[queue] = np.maximum(before[0], end[0]) if reach is None else reach
-        state.last[queue] = start[-1]
-        return start, end
+def _within(ranks: NDArray[np.int64], span: Span) -> NDArray[np.int64]:
+    """Those of sorted ranks that lie in a span."""
+    return ranks[_between(ranks, span)]

@@ -5,7 +5,6 @@ A table exists only where a scenario changes something in the stretch.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,22 +12,20 @@ import numpy as np
 
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.events import Step
+from rooftrace.replay.gone import gone_of_threads
 from rooftrace.replay.program import time_before
-from rooftrace.sorted_unique import sorted_unique
+from rooftrace.sorted_unique import grouped, sorted_unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from rooftrace.replay.edits import HostCut
     from rooftrace.replay.program import Program, Recorded
 
 # Fixes that are made together, each with the share of it that is reached.
 Scenario: TypeAlias = "Sequence[tuple[Edit, float]]"
 Span: TypeAlias = "tuple[int, int]"  # ranks from, up to
-# Host time gone until each of some times.
-_Gone: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +62,9 @@ class Compiler:
         self._rank[program.queues.item] = np.arange(self._rank.size)
         self._rank_of_wait = _ranks_of_waits(run, program)
         self._placed: dict[int, _Placed] = {}
-        self._gone = self._gone_by_lane()
-        self._before = time_before(run.events) if self._gone else np.empty(0, dtype=np.int64)
-        lanes = run.events.lane[program.threads.position]
-        self._ranks = {lane: np.flatnonzero(lanes == lane) for lane in self._gone}
+        self._lanes = run.events.lane[program.threads.position]
+        self._gone = gone_of_threads(scenarios, int(self._lanes.max(initial=-1)) + 1)
+        self._before = time_before(run.events) if self._gone.gone else np.empty(0, dtype=np.int64)
 
     def stretch(self, threads: Span, queues: Span) -> Changes:
         """The changes of one stretch, given as ranks of thread events and of activities."""
@@ -124,51 +120,42 @@ class Compiler:
         return table
 
     def _unblocked(self, span: Span) -> dict[int, NDArray[np.float64]]:
-        result: dict[int, NDArray[np.float64]] = {}
+        parts = []
         for column, edit, closure in self._edits():
             low, high = np.searchsorted(edit.unblocked, span).tolist()
-            for rank in edit.unblocked[low:high].tolist():
-                shares = result.setdefault(rank, np.zeros(len(self._scenarios)))
-                shares[column] = max(shares[column], closure)
-        return result
+            if low < high:
+                parts.append((column, edit.unblocked[low:high], closure))
+        if not parts:
+            return {}
+        ranks = sorted_unique(np.concatenate([some for _, some, _ in parts]))
+        table = np.zeros((ranks.size, len(self._scenarios)))
+        for column, some, closure in parts:
+            rows = np.searchsorted(ranks, some)
+            table[rows, column] = np.maximum(table[rows, column], closure)
+        return dict(zip(ranks.tolist(), table, strict=True))
 
     def _table(self, span: Span) -> NDArray[np.int64]:
         return np.zeros((span[1] - span[0], len(self._scenarios)), dtype=np.int64)
-
-    def _gone_by_lane(self) -> dict[int, list[tuple[_Gone, NDArray[np.int64]]]]:
-        """Of each thread, the host time gone and the scenarios in which it is."""
-        pieces: dict[int, dict[int, list[tuple[HostCut, float]]]] = defaultdict(lambda: defaultdict(list))
-        for column, scenario in enumerate(self._scenarios):
-            for edit, closure in scenario:
-                for cut in edit.host:
-                    pieces[cut.lane][column].append((cut, closure))
-        result: dict[int, list[tuple[_Gone, NDArray[np.int64]]]] = {}
-        for lane in sorted(pieces):
-            alike: dict[tuple[tuple[int, float], ...], list[int]] = defaultdict(list)
-            for column, cuts in pieces[lane].items():
-                alike[tuple((id(cut), closure) for cut, closure in cuts)].append(column)
-            result[lane] = [(_gone_until(pieces[lane][mine[0]]), np.array(mine)) for mine in alike.values()]
-        return result
 
     def _host(self, span: Span) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
         """Host time gone before each event of the threads, and after the waiting of calls that block."""
         cut: NDArray[np.int64] | None = None
         worked: NDArray[np.int64] | None = None
-        for lane in self._gone:
-            low, high = np.searchsorted(self._ranks[lane], span).tolist()
-            rows = self._ranks[lane][low:high]
-            if not rows.size:
+        kinds = self._gone.kind[self._lanes[span[0] : span[1]]] if self._gone.gone else self._lanes[:0]
+        for kind, rows in grouped(kinds):
+            if kind < 0:
                 continue
-            lows, highs, work, time = self._segments(rows)
-            latest = max(int(highs.max()), int(time[-1]))
-            for gone, columns in self._gone[lane]:
-                if gone[0].size < 2 or gone[0][0] >= latest or gone[0][-1] <= lows.min():
+            content = self._gone.content[self._lanes[rows + span[0]]]
+            lows, highs, work, time = self._segments(rows + span[0])
+            earliest, latest = lows.min(), max(int(highs.max()), int(time.max()))
+            for gone, columns in self._gone.gone[kind]:
+                if gone.time.size < 2 or gone.every[0] >= latest or gone.every[-1] <= earliest:
                     continue
                 cut = self._table(span) if cut is None else cut
-                cut[np.ix_(rows - span[0], columns)] = _gone_between(gone, lows, highs)[:, None]
+                cut[np.ix_(rows, columns)] = gone.between(content, lows, highs)[:, None]
                 if work.any():
                     worked = self._table(span) if worked is None else worked
-                    worked[np.ix_(rows - span[0], columns)] = _gone_between(gone, time - work, time)[:, None]
+                    worked[np.ix_(rows, columns)] = gone.between(content, time - work, time)[:, None]
         return cut, worked
 
     def _segments(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
@@ -191,21 +178,3 @@ def _ranks_of_waits(run: Recorded, program: Program) -> NDArray[np.int64]:
     waiting = (threads.source >= 0) & ((threads.step == int(Step.WAIT)) | (threads.step == int(Step.ROOM)))
     ranks[threads.item[waiting]] = np.flatnonzero(waiting)
     return ranks
-
-
-def _gone_until(pieces: list[tuple[HostCut, float]]) -> _Gone:
-    """Times, and the host time gone until each; where cuts overlap the larger share counts."""
-    times = sorted_unique(np.concatenate([np.r_[cut.start, cut.end] for cut, _ in pieces]))
-    share = np.zeros(max(times.size - 1, 0))
-    for cut, closure in pieces:
-        change = np.zeros(times.size, dtype=np.int64)
-        np.add.at(change, np.searchsorted(times, cut.start), 1)
-        np.add.at(change, np.searchsorted(times, cut.end), -1)
-        covered = np.cumsum(change)[:-1] > 0
-        share = np.maximum(share, np.where(covered, min(cut.share * closure, 1.0), 0.0))
-    return times, np.r_[0.0, np.cumsum(share * np.diff(times))]
-
-
-def _gone_between(gone: _Gone, lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[np.int64]:
-    until = np.rint(np.interp(highs, *gone)) - np.rint(np.interp(lows, *gone))  # sums stay exact
-    return until.astype(np.int64)

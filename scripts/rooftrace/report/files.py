@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import heapq
 import io
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -135,10 +136,12 @@ def _json_cell(name: str, text: str) -> object:
 def read_kernels(run: Path) -> list[KernelRow]:
     """Kernels, rows of several streams and owners merged by name, most time first."""
     merged: dict[tuple[str, str], KernelRow] = {}
+    owners: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)  # in the order of the rows
     for row in _rows(run, store.KERNELS):
         key = (row["kernel"], row["kind"])
         seen = merged.get(key)
         count, total = int(row["count"]), int(row["total_ns"])
+        owners[key][row["owner_op"]] = None
         merged[key] = KernelRow(
             name=row["kernel"],
             short=row["short"],
@@ -149,10 +152,10 @@ def read_kernels(run: Path) -> list[KernelRow]:
             total_ns=total + (seen.total_ns if seen else 0),
             # NB: of the row with most time; medians of several rows cannot be merged exactly.
             median_ns=seen.median_ns if seen and seen.total_ns >= total else int(row["median_ns"]),
-            owners=tuple(dict.fromkeys((*(seen.owners if seen else ()), row["owner_op"]))),
             spells_tile='"tile"' in row["facts"],
         )
-    return sorted(merged.values(), key=lambda kernel: (-kernel.total_ns, kernel.name, kernel.kind))
+    kernels = (replace(kernel, owners=tuple(owners[key])) for key, kernel in merged.items())
+    return sorted(kernels, key=lambda kernel: (-kernel.total_ns, kernel.name, kernel.kind))
 
 
 def read_longest_gaps(run: Path, limit: int) -> list[GapRow]:

@@ -1,17 +1,19 @@
-"""What of a device ended last: of the activities launched before a time, and by another time.
+"""What ended last: of the activities launched before a time, and by another time.
 
 Searches answer for many calls at once, in a time that grows with the logarithm of the activities and not with the
-number of queues.
+number of queues. Of several that end at once, that of the first device counts, and of one device the last.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rooftrace.calltree import Link
 from rooftrace.intervals import farthest
+from rooftrace.sorted_unique import distinct_rows, grouped
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,29 +22,30 @@ if TYPE_CHECKING:
     from rooftrace.schedule.queues import Queues
 
 
-class DeviceEnds:
-    """Activities of one device by launch and by end."""
+class Launched:
+    """Activities by launch."""
 
-    def __init__(self, activities: Activities, queues: Queues, members: NDArray[np.int64]) -> None:
-        launched = np.empty(activities.row.size, dtype=np.int64)
-        launched[queues.order] = queues.taken
-        lost = activities.link == int(Link.LOST)
-        launched[lost] = np.maximum(launched[lost], activities.start[lost])  # not known to be launched before it ran
-        end = activities.end
+    def __init__(self, launched: NDArray[np.int64], ends: NDArray[np.int64], members: NDArray[np.int64]) -> None:
         by_launch = members[np.lexsort((members, launched[members]))]
         self._launches = launched[by_launch]
-        self._last = by_launch[farthest(end[by_launch])]
-        self._by_end = members[np.lexsort((members, end[members]))]
-        self._ends = end[self._by_end]
-        self._earliest = [launched[self._by_end]]  # launch in every stretch of 1, 2, 4, 8 … activities by end
-        while self._earliest[-1].size > 1:
-            below = self._earliest[-1]
-            self._earliest.append(np.minimum.reduceat(below, np.arange(0, below.size, 2)))
+        self._last = by_launch[farthest(ends[by_launch])]
 
     def last(self, before: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of what was launched before each time, the activity that ends last; -1 where nothing was."""
         at = np.searchsorted(self._launches, before, side="left") - 1
         return np.where(at >= 0, self._last[at], -1)
+
+
+class Ended:
+    """Activities by end."""
+
+    def __init__(self, launched: NDArray[np.int64], order: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        self._by_end = np.lexsort((np.arange(order.size), order))
+        self._ends = end[self._by_end]
+        self._earliest = [launched[self._by_end]]  # launch in every stretch of 1, 2, 4, 8 … activities by end
+        while self._earliest[-1].size > 1:
+            below = self._earliest[-1]
+            self._earliest.append(np.minimum.reduceat(below, np.arange(0, below.size, 2)))
 
     def last_by(self, before: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of what was launched before a time and ended by another one, the activity that ends last; -1: nothing."""
@@ -63,12 +66,24 @@ class DeviceEnds:
         return np.where(height == 0, self._by_end[block], -1)
 
 
-def ends_by_device(activities: Activities, queues: Queues) -> dict[int, DeviceEnds]:
-    """The activities of every device."""
-    order = np.argsort(activities.device, kind="stable")
-    cuts = np.flatnonzero(np.diff(activities.device[order])) + 1
-    return {
-        int(activities.device[members[0]]): DeviceEnds(activities, queues, members)
-        for members in np.split(order, cuts)
-        if members.size
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """The activities of a run, and those of each device, by its number."""
+
+    launched: Launched
+    ended: Ended
+    devices: tuple[Launched, ...]
+
+
+def find_ends(activities: Activities, queues: Queues) -> Ends:
+    """The activities of a run by launch and by end."""
+    launched = np.empty(activities.row.size, dtype=np.int64)
+    launched[queues.order] = queues.taken
+    lost = activities.link == int(Link.LOST)
+    launched[lost] = np.maximum(launched[lost], activities.start[lost])  # not known to be launched before it ran
+    _, order = distinct_rows(activities.end, -activities.device)
+    return Ends(
+        launched=Launched(launched, order, np.arange(order.size)),
+        ended=Ended(launched, order, activities.end),
+        devices=tuple(Launched(launched, order, members) for _, members in grouped(activities.device)),
+    )

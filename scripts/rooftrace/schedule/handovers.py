@@ -6,6 +6,8 @@ rest waited for the thread that worked last during it, if that one rests in turn
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rooftrace.calltree import CallTree
+    from rooftrace.intervals import Union
 
 # A shorter rest is the thread's own.
 _REST_NS = 10_000
@@ -53,7 +56,7 @@ def _stretches(tree: CallTree, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 def _match(stretches: NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
     """(lane, start, lane waited for, its end) of every stretch that another thread's stretch led to."""
     by_end = stretches[np.argsort(stretches[:, 2], kind="stable")]
-    ends, lanes = by_end[:, 2], by_end[:, 0].tolist()
+    ends, lanes = by_end[:, 2].tolist(), by_end[:, 0].tolist()
     next_start = _next_starts(by_end)
     in_turn = _Turns(stretches)
     previous_end: dict[int, int] = {}
@@ -61,12 +64,12 @@ def _match(stretches: NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
     for lane, start, end in sorted(stretches.tolist(), key=lambda row: (row[1], row[0])):
         rested_from = previous_end.get(lane)
         previous_end[lane] = end
-        low = 0 if rested_from is None else int(np.searchsorted(ends, rested_from, side="right"))
-        last = int(np.searchsorted(ends, start, side="right")) - 1
+        low = 0 if rested_from is None else bisect_right(ends, rested_from)
+        last = bisect_right(ends, start) - 1
         while last >= low and lanes[last] == lane:
             last -= 1
         if last >= low and next_start[last] >= end and in_turn.hold(lanes[last], lane):
-            found.append((lane, start, lanes[last], int(ends[last])))
+            found.append((lane, start, lanes[last], ends[last]))
     return found
 
 
@@ -74,26 +77,37 @@ class _Turns:
     """Which threads hardly ever work at the same time; each pair is looked at when it first matters."""
 
     def __init__(self, stretches: NDArray[np.int64]) -> None:
-        cuts = np.flatnonzero(np.diff(stretches[:, 0])) + 1  # they come by lane
-        self._busy = {int(mine[0, 0]): union(mine[:, 1], mine[:, 2]) for mine in np.split(stretches, cuts)}
+        firsts = np.flatnonzero(np.diff(stretches[:, 0], prepend=-1))  # they come by lane and start
+        bounds = [*firsts.tolist(), stretches.shape[0]]
+        self._stretches = stretches
+        self._places = dict(zip(stretches[firsts, 0].tolist(), pairwise(bounds), strict=True))
+        self._busy: dict[int, Union] = {}
         self._known: dict[tuple[int, int], bool] = {}
 
     def hold(self, first: int, second: int) -> bool:
         """Whether two threads work in turn."""
         pair = (min(first, second), max(first, second))
         if pair not in self._known:
-            one, other = self._busy[pair[0]], self._busy[pair[1]]
-            common = int((one.covered_before(other.end) - one.covered_before(other.start)).sum())
+            one, other = self._union(pair[0]), self._union(pair[1])
+            common = 0
+            if one.length and other.length and one.start[0] < other.end[-1] and other.start[0] < one.end[-1]:
+                common = int((one.covered_before(other.end) - one.covered_before(other.start)).sum())
             self._known[pair] = common <= _CONCURRENT_SHARE * min(one.length, other.length)
         return self._known[pair]
+
+    def _union(self, lane: int) -> Union:
+        """When a thread worked."""
+        if lane not in self._busy:
+            low, high = self._places[lane]
+            self._busy[lane] = union(self._stretches[low:high, 1], self._stretches[low:high, 2])
+        return self._busy[lane]
 
 
 def _next_starts(by_end: NDArray[np.int64]) -> list[int]:
     """Start of the next stretch on the same lane, for each; a very late time after the last."""
     following: dict[int, int] = {}
     result = [1 << 62] * by_end.shape[0]
-    for at in range(by_end.shape[0] - 1, -1, -1):
-        lane, start, _ = by_end[at].tolist()
+    for at, (lane, start, _) in reversed(list(enumerate(by_end.tolist()))):
         result[at] = following.get(lane, 1 << 62)
         following[lane] = start
     return result

@@ -30,6 +30,7 @@ class Queues:
     bounds: NDArray[np.int64]
     device: NDArray[np.int64]  # of each queue
     stream: NDArray[np.int64]  # of each queue
+    alone: NDArray[np.bool_]  # of each queue, whether it is the only one of its device
     previous: NDArray[np.int64]
     reach: NDArray[np.int64]  # activity before it in its queue that ends last
     launch_start: NDArray[np.int64]
@@ -54,7 +55,8 @@ class Queues:
 def build_queues(tree: CallTree, activities: Activities) -> Queues:
     """The queues of a run."""
     first, queue = distinct_rows(activities.device, activities.stream)
-    devices, streams = activities.device[first], activities.stream[first]
+    devices, streams = activities.device[first], activities.stream[first]  # they come by device
+    low, high = (np.searchsorted(devices, devices, side=side) for side in ("left", "right"))
     order = np.lexsort((np.arange(queue.size), activities.start, queue))
     bounds = np.searchsorted(queue[order], np.arange(first.size + 1))
     launched = activities.launch >= 0
@@ -63,17 +65,19 @@ def build_queues(tree: CallTree, activities: Activities) -> Queues:
     previous = np.full(queue.size, -1, dtype=np.int64)
     previous[order[1:]] = np.where(queue[order[1:]] == queue[order[:-1]], order[:-1], -1)
     reach = np.full(queue.size, -1, dtype=np.int64)
-    taken = np.empty(queue.size, dtype=np.int64)
-    for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        members = order[low:high]
+    taken = launch_start[order]
+    for number in np.flatnonzero(np.diff(bounds) > 1).tolist():
+        mine = slice(bounds[number], bounds[number + 1])
+        members = order[mine]
         reach[members[1:]] = members[farthest(activities.end[members])[:-1]]
-        taken[low:high] = np.maximum.accumulate(launch_start[members])
+        taken[mine] = np.maximum.accumulate(taken[mine])
     return Queues(
         queue=queue,
         order=order,
         bounds=bounds,
         device=devices,
         stream=streams,
+        alone=high - low == 1,
         previous=previous,
         reach=reach,
         launch_start=launch_start,

@@ -38,6 +38,8 @@ _DRAIN_NS = 100_000
 _COVERED = 0.95
 # Clocks of a device's queues agree to about this.
 _TOLERANCE_NS = 1_000
+# Activities looked at first, of those that end near a time.
+_FEW = 64
 # Less than this beyond launch and queue needs no further explanation.
 _UNEXPLAINED_NS = 2_000
 
@@ -167,15 +169,12 @@ class _Ends:
     def ended_near(self, index: int, ready: int) -> int:
         """The activity of another queue that ended last before a start, and shortly before it; -1: none did."""
         start = int(self.activities.start[index])
-        others = self._others(index, max(start - _NEAR_NS, ready), start)
-        return int(others[-1]) if others.size else -1
+        return self._first_other(index, self._within(max(start - _NEAR_NS, ready), start)[::-1])
 
     def drained_at(self, index: int) -> int:
         """The running activity of another queue whose end was nearest when one started; -1: none was near its end."""
         start = int(self.activities.start[index])
-        later = self._others(index, start, start + _DRAIN_NS)
-        running = later[self.activities.start[later] < start]
-        return int(running[0]) if running.size else -1
+        return self._first_other(index, self._within(start, start + _DRAIN_NS), begun_before=start)
 
     def device_was_full(self, indices: NDArray[np.int64], ready: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether other queues kept the device busy for nearly all of the time from being ready to the start."""
@@ -190,13 +189,24 @@ class _Ends:
             result[mine] = covered >= _COVERED * (start - ready[mine])
         return result
 
-    def _others(self, index: int, low: int, high: int) -> NDArray[np.int64]:
-        """Activities of other queues of the device that end between two times, launched before this one."""
-        queue, launch = self.queues.queue, self.queues.launch_start
+    def _within(self, low: int, high: int) -> NDArray[np.int64]:
+        """Activities that end between two times, in the order of their ends."""
         first, last = np.searchsorted(self.ends, low, side="left"), np.searchsorted(self.ends, high, side="right")
-        near = self.by_end[first:last]
-        device = self.activities.device
-        others: NDArray[np.int64] = near[
-            (queue[near] != queue[index]) & (device[near] == device[index]) & (launch[near] <= launch[index])
-        ]
-        return others
+        return self.by_end[first:last]
+
+    def _first_other(self, index: int, among: NDArray[np.int64], begun_before: int | None = None) -> int:
+        """The first that another queue of the device ran, launched before this one; -1: none.
+
+        Looked for in parts that grow: it is mostly among the first few, and thousands can end at once.
+        """
+        queue, launch, device = self.queues.queue, self.queues.launch_start, self.activities.device
+        low, size = 0, _FEW
+        while low < among.size:
+            near = among[low : low + size]
+            fits = (queue[near] != queue[index]) & (device[near] == device[index]) & (launch[near] <= launch[index])
+            if begun_before is not None:
+                fits &= self.activities.start[near] < begun_before
+            if fits.any():
+                return int(near[fits.argmax()])
+            low, size = low + size, 4 * size
+        return -1

@@ -15,16 +15,16 @@ import numpy as np
 from rooftrace.calltree import Work
 from rooftrace.kernelnames import describe_copy
 from rooftrace.schedule.calls import nodes_by_correlation, sync_rows
-from rooftrace.schedule.ends import ends_by_device
+from rooftrace.schedule.ends import find_ends
 from rooftrace.schedule.model import WaitKind, Waits
-from rooftrace.sorted_unique import sorted_unique
+from rooftrace.sorted_unique import grouped, sorted_unique
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rooftrace.calltree import Activities, CallTree
     from rooftrace.schedule.calls import Calls, Launches
-    from rooftrace.schedule.ends import DeviceEnds
+    from rooftrace.schedule.ends import Ends
     from rooftrace.schedule.queues import Queues
     from rooftrace.trace import Trace
 
@@ -64,7 +64,7 @@ class Wait:
 
 def find_waits(scene: Scene, full: list[Wait]) -> Waits:
     """All blocking calls; those of full queues are given."""
-    ends = ends_by_device(scene.activities, scene.queues)
+    ends = find_ends(scene.activities, scene.queues)
     found = [*full, *_synchronisations(scene, ends), *_copies(scene), *_drains(scene, ends)]
     taken: dict[int, Wait] = {}
     for wait in found:
@@ -85,7 +85,7 @@ def _around_others(tree: CallTree, nodes: NDArray[np.int64]) -> list[int]:
     return around
 
 
-def _synchronisations(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
+def _synchronisations(scene: Scene, ends: Ends) -> list[Wait]:
     recorded = sync_rows(scene.trace)
     record_calls = nodes_by_correlation(scene.trace, scene.tree, scene.calls.record)
     found = _device_waits(scene, ends)
@@ -101,25 +101,29 @@ def _synchronisations(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
     return found
 
 
-def _device_waits(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
+def _device_waits(scene: Scene, ends: Ends) -> list[Wait]:
     """Waits for a device; one with work left at the return is another one, unless all have."""
     nodes = scene.calls.waits[WaitKind.DEVICE]
+    if not scene.activities.row.size:
+        return [Wait(node, WaitKind.DEVICE, -1, -1) for node in nodes.tolist()]
     last = _last_of_done(scene, nodes, ends)
     before, limit = scene.tree.start[nodes], scene.tree.end[nodes] + _TOLERANCE_NS
     contradicted = np.flatnonzero(last < 0)
-    for device in ends.values():
-        other = device.last_by(before[contradicted], limit[contradicted])
-        last[contradicted] = _later(scene.activities, last[contradicted], other)
+    if contradicted.size:
+        last[contradicted] = ends.ended.last_by(before[contradicted], limit[contradicted])
     return [Wait(node, WaitKind.DEVICE, -1, at) for node, at in zip(nodes.tolist(), last.tolist(), strict=True)]
 
 
-def _last_of_done(scene: Scene, nodes: NDArray[np.int64], ends: dict[int, DeviceEnds]) -> NDArray[np.int64]:
+def _last_of_done(scene: Scene, nodes: NDArray[np.int64], ends: Ends) -> NDArray[np.int64]:
     """The last activity of those devices on which all work launched before a call had ended at its return; -1: none."""
-    found = np.full(nodes.size, -1, dtype=np.int64)
-    for device in ends.values():
-        last = device.last(scene.tree.start[nodes])
-        done = scene.activities.end[last] <= scene.tree.end[nodes] + _TOLERANCE_NS
-        found = _later(scene.activities, found, np.where(done, last, -1))
+    before, limit = scene.tree.start[nodes], scene.tree.end[nodes] + _TOLERANCE_NS
+    end, found = scene.activities.end, ends.launched.last(before)
+    left = np.flatnonzero((found >= 0) & (end[found] > limit))  # not all devices were done
+    found[left] = -1
+    for device in ends.devices if left.size else ():
+        last = device.last(before[left])
+        done = end[last] <= limit[left]
+        found[left] = _later(scene.activities, found[left], np.where(done, last, -1))
     return found
 
 
@@ -142,13 +146,7 @@ def _stream_wait(scene: Scene, node: int, row: int, ended: int) -> Wait:
     if activity >= 0 and scene.activities.end[activity] > scene.tree.end[node] + _TOLERANCE_NS:
         activity, queue = ended, int(queues.queue[ended]) if ended >= 0 else -1
         return Wait(node, WaitKind.STREAM, queue, activity, guessed=True)
-    return Wait(node, WaitKind.STREAM, queue, activity, guessed=not _is_only_one(scene, queue))
-
-
-def _is_only_one(scene: Scene, queue: int) -> bool:
-    """Whether a queue is the only one of its device, so that there was nothing to choose from."""
-    devices = scene.queues.device
-    return queue >= 0 and int((devices == devices[queue]).sum()) == 1
+    return Wait(node, WaitKind.STREAM, queue, activity, guessed=queue < 0 or not queues.alone[queue])
 
 
 def _event_wait(scene: Scene, node: int, source: tuple[int, dict[int, int]], ended: int) -> Wait:
@@ -174,15 +172,13 @@ def _last_before(scene: Scene, node: int, queue: int) -> int:
     return before if before >= 0 and ends[before] > ends[last] else last
 
 
-def _ended_in(scene: Scene, nodes: NDArray[np.int64], ends: dict[int, DeviceEnds]) -> NDArray[np.int64]:
+def _ended_in(scene: Scene, nodes: NDArray[np.int64], ends: Ends) -> NDArray[np.int64]:
     """For each call the activity, launched before it, that ended last in it and shortly before its return; -1: none."""
     tree, activities = scene.tree, scene.activities
     start, end = tree.start[nodes], tree.end[nodes]
-    found = np.full(nodes.size, -1, dtype=np.int64)
-    for device in ends.values():
-        found = _later(activities, found, device.last_by(start, end + _TOLERANCE_NS))
     if not activities.row.size:
-        return found
+        return np.full(nodes.size, -1, dtype=np.int64)
+    found = ends.ended.last_by(start, end + _TOLERANCE_NS)
     finished = activities.end[found]
     prompt = (found >= 0) & (finished > start) & (end - finished <= _PROMPT_NS)
     return np.where(prompt, found, -1)
@@ -203,7 +199,7 @@ def _copies(scene: Scene) -> list[Wait]:
     ]
 
 
-def _drains(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
+def _drains(scene: Scene, ends: Ends) -> list[Wait]:
     """Allocator and similar calls during which the last queued work ended: they waited for the device.
 
     A free before which that work had ended waits for nothing as recorded, but does so once the work ends later. It is
@@ -211,11 +207,9 @@ def _drains(scene: Scene, ends: dict[int, DeviceEnds]) -> list[Wait]:
     """
     nodes, finish, name = scene.calls.draining, scene.activities.end, scene.tree.name
     start, limit = scene.tree.start[nodes], scene.tree.end[nodes] + _TOLERANCE_NS
-    last = np.full(nodes.size, -1, dtype=np.int64)
-    for device in ends.values():
-        last = _later(scene.activities, last, device.last(start))
     if not finish.size:
         return []
+    last = ends.launched.last(start)
     waited = (last >= 0) & (start + _TOLERANCE_NS < finish[last]) & (finish[last] <= limit)
     returned = (last >= 0) & (finish[last] > limit)
     ended = (last >= 0) & (start + _TOLERANCE_NS >= finish[last]) & np.isin(nodes, scene.calls.freeing)
@@ -264,10 +258,11 @@ def _own_times(scene: Scene, node: NDArray[np.int64], waited: NDArray[np.bool_])
         first = scene.launches.start.min(initial=last)
         did_not = (tree.start >= first) & (tree.start < last)
     did_not[node[waited]] = False
-    for code in sorted_unique(tree.name[node[waited]]).tolist():
-        free = tree.dur[(tree.name == code) & did_not]
-        mine = waited & (tree.name[node] == code)
-        own[mine] = np.minimum(own[mine], int(np.median(free)) if free.size else _USUAL_OWN_NS)
+    held = np.flatnonzero(waited)
+    free = np.flatnonzero(did_not & np.isin(tree.name, sorted_unique(tree.name[node[held]])))
+    usual = {code: int(np.median(tree.dur[free[alike]])) for code, alike in grouped(tree.name[free])}
+    for code, alike in grouped(tree.name[node[held]]):
+        own[held[alike]] = np.minimum(own[held[alike]], usual.get(code, _USUAL_OWN_NS))
     return own
 
 

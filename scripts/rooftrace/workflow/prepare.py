@@ -22,6 +22,8 @@ from rooftrace.workflow.timing import stage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from rooftrace.calltree import Activities, OpGroup, Steps
     from rooftrace.contracts.ledger import DeviceLedger
     from rooftrace.platforms import Platform
@@ -106,7 +108,7 @@ def device_ledgers_of(
         category[group.activities] = codes[group.category]
     timelines = []
     for device in sorted_unique(activities.device).tolist():
-        mine = activities.device == device
+        mine = _of_device(activities.device, device)
         timelines.append(
             Timeline(
                 device=device,
@@ -123,8 +125,14 @@ def device_ledgers_of(
     return device_ledgers(timelines, CATEGORIES, steps.names, window, causes=causes.CAUSE_NAMES)
 
 
+def _of_device(devices: NDArray[np.int64], device: int) -> slice:
+    """The entries of one device, where they are sorted by device: a look at all of them for each takes too long."""
+    low, high = np.searchsorted(devices, (device, device + 1)).tolist()
+    return slice(low, high)
+
+
 def _gaps(idle: causes.IdleCauses, device: int) -> GapCauses:
-    mine = idle.of_device(device)
+    mine = _of_device(idle.device, device)
     return GapCauses(start=idle.start[mine], end=idle.end[mine], cause=idle.cause[mine])
 
 

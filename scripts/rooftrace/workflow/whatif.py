@@ -13,7 +13,7 @@ from rooftrace.contracts.base import Category
 from rooftrace.errors import UsageError, unknown_name
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.facts import everywhere
-from rooftrace.replay.path import critical_path
+from rooftrace.replay.path import critical_paths
 from rooftrace.replay.run import Replay
 from rooftrace.schedule import WaitKind
 from rooftrace.sorted_unique import sorted_unique
@@ -62,9 +62,8 @@ def answer(workload: Workload, questions: Questions) -> Answer:
     scenario = [(edit, 1.0) for edit in _edits(workload, replay, questions)]
     baseline, span = replay.spans([(), scenario])
     timeline = replay.timeline(scenario)
-    paths = [critical_path(replay, device, timeline) for device in sorted_unique(workload.activities.device).tolist()]
     by_resource: dict[str, int] = {}
-    for path in paths:
+    for path in critical_paths(replay, timeline):
         for resource, spent in path.by_resource().items():
             by_resource[resource] = by_resource.get(resource, 0) + spent
     changed = replace(workload.activities, start=timeline.start, end=timeline.end, dur=timeline.end - timeline.start)
