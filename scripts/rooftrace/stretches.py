@@ -72,6 +72,8 @@ def _processors() -> int:
 def _content_size(path: Path) -> int:
     """Bytes of the content as far as the file's first and last bytes tell; 0 if they do not."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return 0
         with path.open("rb") as handle:
             head = handle.read(2)
             size = handle.seek(0, os.SEEK_END)
@@ -81,7 +83,7 @@ def _content_size(path: Path) -> int:
             # Of the last member, modulo 2^32, or of no meaning: a wrong size costs time and nothing else.
             content = int.from_bytes(handle.read(4), "little")
             return content if content < _MOST_INFLATED * size else 0
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 
@@ -120,10 +122,18 @@ def helpers(path: Path, places: Sequence[int]) -> Iterator[Helpers]:
                 break
             stack.callback(_end, process)
             processes.append(process)
+            _running.append(process)
         yield Helpers(tuple(places), processes)
 
 
-# Of this process: who reads ahead for it, by the file; a reader takes them over.
+def kill_helpers() -> None:
+    """End all helpers of this process, which is about to end itself."""
+    for process in _running:
+        process.kill()
+
+
+# Of this process: its helpers, and who reads ahead for it, by the file; a reader takes them over.
+_running: list[subprocess.Popen[bytes]] = []
 _ahead: dict[Path, Helpers] = {}
 
 
@@ -171,3 +181,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.stdout is not None:
         process.stdout.close()
     process.wait()
+    _running.remove(process)

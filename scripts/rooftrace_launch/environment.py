@@ -2,25 +2,25 @@
 
 A virtual environment in the user's cache folder, named after the hash of the requirement list, the Python
 version and the machine. It is built under another name and renamed, so it exists whole or not at all; a lock
-spares two first runs the double work. Every start pays for this module: what a build needs is imported there.
+spares two first runs the double work. Every start pays for this module; only a first one pays for `building`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 READY = "rooftrace-ready"  # written last; an environment without it is not used
-STALE_AFTER_S = 600.0  # a builder refreshes its lock every BEAT_S; ten silent minutes mean that it is gone
-BEAT_S = 1.0
-POLL_S = 0.2
 
 
 class Unavailable(Exception):  # noqa: N818 - named for what happened
-    """The environment cannot be provided; the text says why."""
+    """The environment cannot be provided; the text says why, and the hint what helps if it is not the network."""
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.hint = hint
 
 
 # What is needed
@@ -111,6 +111,9 @@ def is_satisfied(requirements: list[str]) -> bool:
 
 # Where it is kept
 
+OTHER_FOLDER = "Set ROOFTRACE_CACHE to a folder that can be written"
+MORE_ROOM = "Free some room, or set ROOFTRACE_CACHE to a folder on another disk"
+
 
 def cache_folder() -> Path:
     """``ROOFTRACE_CACHE``, or the user's cache folder as each system has it."""
@@ -125,8 +128,10 @@ def cache_folder() -> Path:
         return xdg / "rooftrace"
     try:
         home = Path.home()
-    except RuntimeError as error:
-        raise Unavailable("there is no home folder to keep the environment in") from error
+    except RuntimeError:  # a user that the system does not know
+        home = Path()
+    if not home.is_absolute() or (os.name == "posix" and os.environ.get("HOME") == ""):  # which would be the root
+        raise Unavailable("there is no home folder to keep the environment in", OTHER_FOLDER)
     return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "rooftrace"
 
 
@@ -146,7 +151,18 @@ def python_of(environment: Path) -> Path:
 
 def is_ready(environment: Path) -> bool:
     """Whether an environment was finished and its interpreter still exists."""
-    return (environment / READY).is_file() and python_of(environment).exists()
+    return (environment / READY).is_file() and python_of(environment).exists() and has_base(environment)
+
+
+def has_base(environment: Path) -> bool:
+    """Whether the Python that made it is still there; on Windows the environment's own only starts that one."""
+    if os.name != "nt":
+        return True  # it is a link, and `exists` has followed it
+    for line in (environment / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == "home":
+            return Path(value.strip()).is_dir()
+    return False
 
 
 def is_running_in_own(requirements: list[str]) -> bool:
@@ -159,190 +175,32 @@ def ready_for_another_python(requirements: list[str]) -> Path | None:
     """A finished environment of the same requirements on this machine, whichever Python made it."""
     digest, _, rest = environment_name(requirements).partition("-")
     place = rest.removeprefix(f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}")
-    return next((path for path in sorted(cache_folder().glob(f"{digest}-*{place}")) if is_ready(path)), None)
-
-
-# Making it
+    try:
+        return next((path for path in sorted(cache_folder().glob(f"{digest}-*{place}")) if is_ready(path)), None)
+    except OSError:  # closed to us, or gone
+        return None
 
 
 def provide(requirements: list[str], *, verbose: bool) -> Path:
     """The finished environment for the running Python, made if need be; raises ``Unavailable``."""
-    target = cache_folder() / environment_name(requirements)
-    if is_ready(target):
-        return target
-    lock = target.with_name(target.name + ".lock")
+    folder = Path(os.environ.get("ROOFTRACE_CACHE", ""))  # to be named where even the cache's place is not known
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if acquire(lock, lambda: is_ready(target)):
+        folder = cache_folder()
+        target = folder / environment_name(requirements)
+        if is_ready(target):
+            return target
+        from rooftrace_launch import building, claims
+
+        lock = target.with_name(target.name + ".lock")
+        folder.mkdir(parents=True, exist_ok=True)
+        if claims.acquire(lock, lambda: is_ready(target)):
             try:
-                build(requirements, target, lock=lock, verbose=verbose)
+                building.build(requirements, target, lock=lock, verbose=verbose)
             finally:
-                release_lock(lock)
+                claims.release_lock(lock)
     except OSError as error:
-        raise Unavailable(f"cannot write in `{target.parent}`: {error.strerror or error}") from error
+        from errno import EDQUOT, ENOSPC
+
+        hint = MORE_ROOM if error.errno in (ENOSPC, EDQUOT) else OTHER_FOLDER
+        raise Unavailable(f"cannot write in `{folder}`: {error.strerror or error}", hint) from error
     return target
-
-
-def build(requirements: list[str], target: Path, *, lock: Path, verbose: bool) -> None:
-    """Make the environment beside ``target``, then rename it to that."""
-    import tempfile
-
-    if verbose or sys.stderr.isatty():
-        print(f"making the environment {target} (once; about a minute)", file=sys.stderr)
-    scratch = tempfile.TemporaryDirectory(prefix="new-", dir=target.parent, ignore_cleanup_errors=True)
-    with scratch as folder:
-        made = Path(folder) / "environment"
-        install(requirements, made, lock=lock, verbose=verbose)
-        (made / READY).write_text(f"{target.name}\n", encoding="utf-8")
-        if not is_ready(target):  # it is, if a lock was lost and two built at once
-            discard(target)  # there only if something damaged it
-            made.rename(target)
-
-
-def install(requirements: list[str], made: Path, *, lock: Path, verbose: bool) -> None:
-    """Fill ``made`` by the first way that works; ``Unavailable`` with the last one's words if none does."""
-    import shutil
-
-    reason = "there is neither `uv` nor `pip`"
-    for commands in ways_to_install(requirements, made):
-        shutil.rmtree(made, ignore_errors=True)
-        for command in commands:
-            reason = run_and_beat(command, made.parent, lock=lock, verbose=verbose)
-            if reason:
-                break
-        else:
-            return
-    raise Unavailable(f"the Python packages that rooftrace needs cannot be installed here: {reason}")
-
-
-def ways_to_install(requirements: list[str], made: Path) -> Iterator[list[list[str]]]:
-    """The ways to make an environment, best first, each as the commands to run in order.
-
-    uv compiles on request only; without that, every later start would compile numpy and pydantic anew, since
-    nothing here writes bytecode at run time.
-    """
-    import shutil
-    from importlib.machinery import PathFinder
-
-    python = str(python_of(made))
-    uv = shutil.which("uv")
-    if uv:
-        fill = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *requirements]
-        yield [[uv, "venv", "--quiet", "--python", sys.executable, str(made)], fill]
-    pip = ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--prefer-binary"]
-    pip += ["--retries", "1", *requirements]
-    if PathFinder.find_spec("ensurepip"):
-        yield [[sys.executable, "-m", "venv", str(made)], [python, *pip]]
-    elif PathFinder.find_spec("pip"):
-        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        site = made / ("Lib/site-packages" if os.name == "nt" else f"lib/{version}/site-packages")
-        bare = [sys.executable, "-m", "venv", "--without-pip", str(made)]
-        yield [bare, [sys.executable, *pip, "--target", str(site)]]
-
-
-def run_and_beat(command: list[str], folder: Path, *, lock: Path, verbose: bool) -> str:
-    """Run an installer while refreshing the lock; empty, or why it failed.
-
-    It runs in ``folder``, which is ours: ``-m pip`` would take a ``pip.py`` from the working directory. Its
-    output goes to stderr where a person asked for it (``setup``), else to a log that is read only on failure.
-    """
-    import subprocess
-    from contextlib import suppress
-
-    dropped = {"PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
-    variables = {name: value for name, value in os.environ.items() if name not in dropped}
-    variables |= {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
-    log = folder / "log"
-    with log.open("wb") as output:
-        sink = 2 if verbose else output
-        try:
-            process = subprocess.Popen(
-                command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink
-            )
-        except OSError as error:
-            return f"`{command[0]}` does not start: {error.strerror}"
-        code = None
-        while code is None:
-            with suppress(FileNotFoundError):  # taken over, after a long suspend
-                os.utime(lock)
-            with suppress(subprocess.TimeoutExpired):
-                code = process.wait(timeout=BEAT_S)
-    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    said = next((line for line in reversed(lines) if line), f"`{Path(command[0]).name}` ended with code {code}")
-    return "" if code == 0 else said.removeprefix("ERROR: ").removeprefix("error: ")
-
-
-# One builder at a time
-
-
-def acquire(lock: Path, is_done: Callable[[], bool]) -> bool:
-    """Take the lock, a folder that one process can make; False when another finished the work meanwhile."""
-    from time import sleep
-
-    while not is_done():
-        try:
-            lock.mkdir()
-        except FileExistsError:
-            if is_stale(lock):
-                discard(lock)
-            else:
-                sleep(POLL_S)
-            continue
-        (lock / "owner").write_text(owner_line(), encoding="utf-8")
-        return True
-    return False
-
-
-def release_lock(lock: Path) -> None:
-    """Give the lock up, unless another process took it over; one left behind is found stale."""
-    from contextlib import suppress
-
-    with suppress(OSError):
-        if (lock / "owner").read_text(encoding="utf-8") == owner_line():
-            discard(lock)
-
-
-def owner_line() -> str:
-    """Who holds a lock: process and host, since machines may share a home folder."""
-    from platform import node
-
-    return f"{os.getpid()} {node()}"
-
-
-def is_stale(lock: Path) -> bool:
-    """Whether the lock's owner is dead (told on its own host only) or silent for ``STALE_AFTER_S``."""
-    from time import time
-
-    try:
-        if time() - lock.stat().st_mtime > STALE_AFTER_S:
-            return True
-        pid, _, host = (lock / "owner").read_text(encoding="utf-8").partition(" ")
-    except FileNotFoundError:  # released just now, or taken and not yet signed
-        return False
-    return pid.isdigit() and host == owner_line().partition(" ")[2] and not is_alive(int(pid))
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process exists; always True on Windows, where sending it signal 0 would end it."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def discard(folder: Path) -> None:
-    """Make a folder disappear at once, if it is there: renamed first, then deleted."""
-    import shutil
-    import uuid
-
-    aside = folder.with_name(f"{folder.name}.old-{uuid.uuid4().hex}")
-    try:
-        folder.rename(aside)
-    except FileNotFoundError:  # never there, or another process was faster
-        return
-    shutil.rmtree(aside, ignore_errors=True)

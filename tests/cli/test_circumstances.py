@@ -53,6 +53,7 @@ def test_flags_of_the_interpreter_change_nothing(start, trace, usual, tmp_path, 
         {"HOME": "/proc", "ROOFTRACE_CACHE": "/dev/null/cache"},
         {"HOME": "", "USERPROFILE": "", "ROOFTRACE_CACHE": ""},
         {"TERM": "dumb", "COLUMNS": "0"},
+        {"TMPDIR": "/nowhere", "TEMP": "/nowhere", "TMP": "/nowhere"},
         {"NO_COLOR": "1", "PYTHONWARNINGS": "error", "PYTHONDEVMODE": "1"},
     ],
     ids=lambda more: " ".join(more),
@@ -67,7 +68,9 @@ def test_the_environment_changes_nothing(start, trace, usual, tmp_path, more) ->
     assert contents(tmp_path / "run") == usual
 
 
-@pytest.mark.parametrize("name", ["with a space", "模型 é", 'quote\'s "two"', "-dash", "100% $HOME `x`", "a;b&c|d"])
+@pytest.mark.parametrize(
+    "name", ["with a space", "模型 é", "a\nb", 'quote\'s "two"', "-dash", "100% $HOME `x`", "a;b&c|d"]
+)
 def test_folders_may_bear_any_name(start, trace, usual, tmp_path, name) -> None:
     folder = tmp_path / name
     folder.mkdir()
@@ -80,7 +83,7 @@ def test_folders_may_bear_any_name(start, trace, usual, tmp_path, name) -> None:
     assert {path: made[path] for path in usual if path.startswith("evidence/")} == {
         path: data for path, data in usual.items() if path.startswith("evidence/")
     }
-    command = outcome.err.splitlines()[-1].removeprefix("next: ").removeprefix("python3 ")
+    command = outcome.err.rpartition("\nnext: ")[2].strip().removeprefix("python3 ")
     done = subprocess.run(
         ["sh", "-c", f'"{sys.executable}" {command}'], cwd=ROOT, capture_output=True, check=False, timeout=120
     )
@@ -99,3 +102,44 @@ def test_nothing_is_written_beside_a_trace_or_into_a_home(start, trace, tmp_path
     assert outcome.code == 0
     assert list(home.rglob("*")) == []
     assert [path.name for path in trace.parent.iterdir()] == ["a.json"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a working folder cannot be deleted elsewhere")
+def test_where_the_working_folder_was_deleted_a_run_goes_where_it_is_asked_to(
+    variables, trace, usual, tmp_path
+) -> None:
+    def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "gone").mkdir()
+        command = f'cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && exec "$@"'
+        words = ["sh", "-c", command, "sh", sys.executable, str(LAUNCHER), *arguments]
+        return subprocess.run(words, env=dict(variables), capture_output=True, text=True, check=False)
+
+    given, default = (
+        launch("analyze", str(trace), "-q", "-o", str(tmp_path / "run")),
+        launch("analyze", str(trace), "-q"),
+    )
+
+    assert given.returncode == 0, given.stderr
+    assert contents(tmp_path / "run") == usual
+    assert (default.returncode, default.stderr) == (
+        2,
+        "error: cannot write `rooftrace-runs/a`: No such file or directory\n\n"
+        "hint: Give a folder you may write to with -o\n",
+    )
+    cut = launch("cut", str(trace), "--steps", "1", "-o", str(tmp_path / "b.json"))
+    assert cut.returncode == 0, cut.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed as POSIX does")
+def test_prose_from_a_closed_stream_is_told(variables, trace, tmp_path) -> None:
+    def shell(command: str) -> subprocess.CompletedProcess[str]:
+        whole = f'"{sys.executable}" "{LAUNCHER}" {command}'
+        return subprocess.run(["sh", "-c", whole], env=dict(variables), capture_output=True, text=True, check=False)
+
+    assert shell(f'prepare "{trace}" -q -o "{tmp_path}/run" <&-').returncode == 0
+    done = shell(f'submit "{tmp_path}/run" gemm <&-')
+
+    assert (done.returncode, done.stderr) == (
+        3,
+        "error: stdin is closed\n\nhint: Give the prose on stdin, or the file that holds it\n",
+    )

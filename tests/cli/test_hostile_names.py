@@ -77,12 +77,25 @@ def test_errors_quote_no_control_character(call, here, arguments):
         ("$(reboot);`id`.json", "reboot_id"),
         ("-rf.json", "-rf"),
         ("..json", "trace"),
-        ("模型.json", "trace"),
         ("a\nb.json", "a_b"),
         ("x" * 240 + ".json", "x" * 100),
+        ("x" * 99 + ". y.json", "x" * 99),  # Windows would drop a dot at the end
+        ("训练.json", "训练"),
+        ("обучение-2.trace.json.gz", "обучение-2"),
+        ("résumé.json", "résumé"),
+        ("re\u0301sume\u0301.json", "résumé"),  # as macOS spells it
+        ("हिन्दी.json", "हिन्दी"),  # vowel signs are marks, no letters
+        ("٣.json", "٣"),
+        ("训" * 84 + ".json", "训" * 66),  # 66 x 3 bytes of 200
+        ("\u202eabc\u2066\u200e.json", "abc"),
+        ("a\u2028b\u200bc\u3164d\ufe0fe.json", "a_b_c_d_e"),  # a separator, and signs that nobody sees
+        ("a\uff0fb\uff3cc\uff1ad.json", "a_b_c_d"),
+        ("\udcff\udcfe.json", "trace"),
+        ("训\udcff.json", "训"),
+        ("🚀 run.json", "run"),
     ],
 )
-def test_the_default_folder_is_named_like_the_trace_in_plain_characters(tmp_path, name, folder):
+def test_the_default_folder_is_named_like_the_trace_in_letters_and_digits(tmp_path, name, folder):
     assert default_run(tmp_path / name).as_posix() == f"rooftrace-runs/{folder}"
 
 
@@ -107,6 +120,26 @@ def test_a_file_name_that_is_not_utf8_is_written_with_replacements(start, here):
 
     assert (outcome.out, outcome.code) == ("run/analysis.md\n", 0)
     assert json.loads((here / "run/report.json").read_bytes())["trace"]["file"] == "?.json"
+
+
+def test_a_run_of_a_name_in_another_script_can_be_read_checked_and_told_from_others(call, here):
+    gpu_training().write(here / "训练.json", "plain")
+    gpu_training().write(here / "推理.json", "gzip")
+
+    assert call("analyze", "训练.json").out == "rooftrace-runs/训练/analysis.md\n"
+    assert call("compare", "训练.json", "推理.json").out == "rooftrace-runs/训练_vs_推理/compare.md\n"
+    assert [call("check", run).code for run in ("rooftrace-runs/训练", "rooftrace-runs/训练_vs_推理")] == [0, 0]
+
+
+def test_two_long_names_are_no_hindrance_to_a_comparison(call, here):
+    names = ["训" * 80 + ".json", "推" * 80 + ".json"]
+    for name in names:
+        gpu_training().write(here / name, "plain")
+
+    outcome = call("compare", *names)
+
+    # 33 signs are 99 bytes of the 100 of each
+    assert (outcome.out, outcome.code) == (f"rooftrace-runs/{'训' * 33}_vs_{'推' * 33}/compare.md\n", 0)
 
 
 def test_a_name_of_a_million_characters_is_no_hindrance(call, here):

@@ -121,6 +121,88 @@ def test_the_launcher_is_interrupted_without_a_traceback(variables, tmp_path) ->
         assert "Traceback" not in err
 
 
+AT_WORK = """
+import sys, time, rooftrace.cli, rooftrace.workflow.run as run
+def wait(*arguments, **options):
+    print('at work', flush=True)
+    time.sleep(60)
+run.{stage} = wait
+sys.exit(rooftrace.cli.main())
+"""
+
+
+def stopped(variables, stage: str, signals: tuple[int, ...], *arguments: str | Path) -> tuple[int, str]:
+    """Exit code and stderr of a command, its process alone signalled while it is at a stage; no child outlives it."""
+    process = begin(variables, *arguments, program=("-c", AT_WORK.format(stage=stage)))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "at work\n"
+    for number in signals:
+        process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [
+        ((signal.SIGINT,), 130),  # 128 + 2
+        ((signal.SIGTERM,), 143),  # 128 + 15
+        ((signal.SIGHUP,), 129),  # 128 + 1
+        ((signal.SIGTERM, signal.SIGTERM, signal.SIGTERM), 143),
+    ],
+    ids=["INT", "TERM", "HUP", "TERM three times"],
+)
+def test_a_command_that_is_asked_to_end_takes_away_what_it_made(variables, tmp_path, signals, code) -> None:
+    outcome = stopped(variables, "write_report", signals, "analyze", EXAMPLE, "-o", tmp_path / "run", "-q")
+
+    assert outcome == (code, INTERRUPTED)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
+def test_processes_that_read_ahead_end_with_their_command(variables, tmp_path, number) -> None:
+    # 40 MB are divided among the processors, where there are several
+    (tmp_path / "a.json").write_bytes(gpu_training().json() + b" " * 40_000_000)
+
+    code, err = stopped(variables, "read_trace", (number,), "analyze", tmp_path / "a.json", "-o", tmp_path / "run")
+
+    assert (code, err) == (128 + number, INTERRUPTED)
+
+
+def test_what_whoever_started_it_wants_ignored_is_ignored(variables, tmp_path) -> None:
+    nohup = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{AT_WORK.format(stage='write_report')}"
+    process = begin(variables, "analyze", EXAMPLE, "-o", tmp_path / "run", "-q", program=("-c", nohup))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "at work\n"
+
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["beside the run", "inside it"])
+def test_what_a_killed_command_left_is_gone_after_the_next(variables, tmp_path, call, monkeypatch, inside) -> None:
+    run = tmp_path / "run"
+    if inside:
+        run.mkdir()
+        monkeypatch.chdir(run)
+    code, _ = stopped(variables, "write_report", (signal.SIGKILL,), "analyze", EXAMPLE, "-o", run, "-q")
+    left = [path.name for path in (run if inside else tmp_path).iterdir()]
+    assert (code, len(left)) == (-9, 1)
+    assert left[0].startswith(".run.rooftrace-new-")
+
+    assert call("analyze", EXAMPLE, "-o", run, "-q").code == 0
+
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
+    assert call("check", run).code == 0
+
+
 def test_of_two_processes_that_write_one_run_the_last_one_stays_whole(variables, tmp_path, capsys) -> None:
     gpu_training().write(tmp_path / "a.json", "plain")
     other = gpu_training()

@@ -135,3 +135,22 @@ def test_without_an_installer_the_environment_of_another_python_serves(pack: Pac
     outcome = pack.run("x")
 
     assert (outcome.code, builds(pack)) == (7, 0)
+
+
+def test_what_a_killed_builder_left_of_this_environment_is_deleted_and_nothing_else(pack: Pack, unbuilt: Path) -> None:
+    left = {
+        f"{unbuilt.name}.new-abcdefgh": (DEAD_PID, platform.node()),
+        f"{unbuilt.name}.new-of_other": (DEAD_PID, "another-host"),  # which may be building
+        f"{unbuilt.name}.new-of_liver": (os.getpid(), platform.node()),
+        "another.new-abcdefgh": (DEAD_PID, platform.node()),
+    }
+    for name, (pid, host) in left.items():
+        unbuilt.with_name(name).mkdir()
+        (unbuilt.with_name(name) / "owner").write_text(f"{pid} {host}", encoding="utf-8")
+    unbuilt.with_name(f"{unbuilt.name}.old-{'0' * 32}").mkdir()
+    unbuilt.with_name(f"{unbuilt.name}.lock.old-{'f' * 32}").mkdir()
+
+    assert pack.run("x").code == 7
+
+    names = {path.name for path in pack.cache.iterdir()} - {"bytecode", "elsewhere", unbuilt.name}
+    assert names == set(left) - {f"{unbuilt.name}.new-abcdefgh"}

@@ -37,7 +37,8 @@ def test_a_cache_that_cannot_be_written_gives_three_lines_and_exit_69(pack: Pack
     assert outcome.err == (
         f"error: cannot write in `{pack.cache}`: File exists\n"
         "\n"
-        f"hint: Run `python3 '{pack.launcher}' setup` once outside the sandbox, with a network\n"
+        "hint: Set ROOFTRACE_CACHE to a folder that can be written, "
+        f"or run `python3 '{pack.launcher}' setup` once outside the sandbox, with a network\n"
     )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
 
+from rooftrace_launch import building
 from tests.launcher.conftest import SCRIPTS, load
 
 environments = load("rooftrace_launch/environment")
@@ -112,23 +115,102 @@ def test_the_cache_is_where_the_system_keeps_caches(
     assert environments.cache_folder() == Path(expected)
 
 
-def test_where_ensurepip_is_missing_pip_fills_the_environment_from_outside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def pip_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Python with a pip of version 21.2, no ensurepip and no uv; the folder of its packages."""
     (tmp_path / "pip").mkdir()
-    monkeypatch.setenv("PATH", str(tmp_path))  # no uv
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])  # a pip, no ensurepip
+    (tmp_path / "pip-21.2.dist-info").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    return tmp_path
 
-    [[make, fill]] = environments.ways_to_install(["numpy>=1.26"], tmp_path / "made")
 
-    minor = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    assert make == [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "made")]
+def site_of(made: Path) -> str:
+    return str(made / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages")
+
+
+def test_where_ensurepip_is_missing_pip_fills_the_environment_from_outside(pip_only: Path) -> None:
+    made = pip_only / "made"
+
+    [[make, fill]] = building.ways_to_install(["numpy>=1.26"], made)
+
+    assert make == [sys.executable, "-m", "venv", "--without-pip", str(made)]
     assert fill[0] == sys.executable
-    assert fill[-3:] == ["numpy>=1.26", "--target", str(tmp_path / "made" / "lib" / minor / "site-packages")]
+    assert fill[-3:] == ["numpy>=1.26", "--target", site_of(made)]
+
+
+def test_an_old_pip_outside_only_brings_a_newer_one_into_the_environment(pip_only: Path) -> None:
+    made = pip_only / "made"
+    (pip_only / "pip-21.2.dist-info").rename(pip_only / "pip-20.2.4.dist-info")
+
+    [[_, renew, fill]] = building.ways_to_install(["numpy>=1.26"], made)
+
+    assert (renew[0], renew[-4:]) == (sys.executable, ["--upgrade", "pip>=21.2", "--target", site_of(made)])
+    assert (fill[0], fill[-1]) == (str(made / "bin" / "python"), "numpy>=1.26")
+
+
+@pytest.mark.parametrize(
+    ("version", "renewals"), [("20.2", 1), ("20.3.4", 1), ("21.1.3", 1), ("21.2", 0), ("21.2.4", 0), ("26.2", 0)]
+)
+def test_an_old_pip_of_the_environment_is_upgraded_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, renewals: int
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(building, "pip_version", lambda: version)
+    made = tmp_path / "made"
+
+    [[make, *between, fill]] = building.ways_to_install(["numpy>=1.26"], made)
+
+    assert make == [sys.executable, "-m", "venv", str(made)]
+    assert [command[-2:] for command in between] == [["--upgrade", "pip>=21.2"]] * renewals
+    assert fill[-1] == "numpy>=1.26"
+
+
+@pytest.mark.parametrize(
+    ("pip", "free", "reason", "hint"),
+    [
+        ("26.2", 10**12, "No matching distribution found for numpy>=1.26", ""),
+        ("26.2", 10**6, "Error: Command '[…, 'ensurepip']' returned non-zero exit status 1.", "Free some room"),
+        (
+            "26.2",
+            10**12,
+            "Could not install packages due to an OSError: [Errno 28] No space left on device",
+            "Free some room",
+        ),
+        (
+            "20.2",
+            10**12,
+            "IndexError: list index out of range",
+            "This Python's pip is 20.2, and 21.2 is needed: upgrade it",
+        ),
+    ],
+)
+def test_the_hint_fits_the_installers_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pip: str, free: int, reason: str, hint: str
+) -> None:
+    monkeypatch.setattr(building, "pip_version", lambda: pip)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+
+    told = building.hint_for(reason, tmp_path)
+
+    assert told.startswith(hint)
+    assert bool(told) == bool(hint)
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_a_home_that_is_no_place_is_not_written_to(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    for name in ("ROOFTRACE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", home)
+
+    with pytest.raises(environments.Unavailable, match="there is no home folder to keep the environment in") as told:
+        environments.cache_folder()
+
+    assert told.value.hint == "Set ROOFTRACE_CACHE to a folder that can be written"
 
 
 def test_without_any_installer_there_is_no_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
 
-    assert list(environments.ways_to_install(["numpy>=1.26"], tmp_path / "made")) == []
+    assert list(building.ways_to_install(["numpy>=1.26"], tmp_path / "made")) == []

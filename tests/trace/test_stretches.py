@@ -286,3 +286,20 @@ def test_a_command_has_its_trace_read_while_it_imports(folder: Folder, started, 
 
     assert len(started) == 1
     assert "2.992 ms" in capsys.readouterr().out  # from the first kernel's start at 3 µs to the last one's end at 2,995
+
+
+def test_a_process_that_ends_at_once_leaves_no_helper_behind(folder: Folder, started) -> None:
+    with stretches.reading_ahead(folder.write(long_trace())):
+        stretches.kill_helpers()
+        assert started[0].wait(timeout=10) != 0
+
+    assert not stretches._running
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_is_no_file_is_not_read_ahead(folder: Folder) -> None:
+    os.mkfifo(folder.path / "pipe")
+
+    assert stretches.places_ahead(folder.path / "pipe") == ()
+    assert stretches.places_ahead(folder.path) == ()
+    assert stretches.places_ahead(Path("a\0b")) == ()

@@ -241,7 +241,7 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path) -> None:
 
 
 REFUSALS = {
-    "nothing": (Choice(), "error: nothing to leave out\n\nhint: Give --steps, --window or --no-python"),
+    "nothing": (Choice(), "error: nothing to leave out\n\nhint: Give --steps, --window, --no-python or --redact"),
     "no such step": (
         Choice(steps="7"),
         "error: no such steps: `7`\n\n"
@@ -297,7 +297,15 @@ def options(trace: Path, out: Path | None, **chosen: object) -> Namespace:
         trace=str(trace),
         output=None if out is None else str(out),
         **(
-            {"steps": None, "window": None, "no_python": False, "json": False, "quiet": True, "max_bytes": None}
+            {
+                "steps": None,
+                "window": None,
+                "no_python": False,
+                "json": False,
+                "quiet": True,
+                "max_bytes": None,
+                "redact": False,
+            }
             | chosen
         ),
     )

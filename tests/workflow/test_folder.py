@@ -147,7 +147,13 @@ def test_a_run_that_another_process_makes_meanwhile_is_replaced(tmp_path) -> Non
 
 @pytest.mark.parametrize(
     ("name", "folder"),
-    [("nul.json", "_nul"), ("CON.trace.json.gz", "_CON"), ("com1.json", "_com1"), ("aux.1.json", "_aux.1")],
+    [
+        ("nul.json", "_nul"),
+        ("CON.trace.json.gz", "_CON"),
+        ("com1.json", "_com1"),
+        ("aux.1.json", "_aux.1"),
+        ("lpt\u00b2.json", "_lpt\u00b2"),
+    ],
 )
 def test_no_folder_bears_the_name_of_a_device_of_windows(name, folder) -> None:
     assert default_run(Path(name)).name == folder

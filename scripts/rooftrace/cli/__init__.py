@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told(arguments: Sequence[str]) -> int:
     """The exit code of a command; whatever stops it is told."""
     try:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads when imported; no work for them here
         gc.disable()  # a command lives for seconds and makes few cycles; the collector would walk millions of events
         _prepare_streams()
         code = _run(arguments)
@@ -49,16 +50,35 @@ def _told(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         abandon(sys.stdout)  # its reader has gone (`| head`): not an error
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         interrupts.ignore()
         say(interrupts.TEXT)
-        return interrupts.EXIT_CODE
+        return interrupts.exit_code(stop)
     except MemoryError:
         say("error: out of memory\n\nhint: Use a machine with more memory, or record fewer steps")
         return 70
     except Exception as error:  # noqa: BLE001 - the last resort: a full disk, or a bug of ours, told as one
-        return _report_full_disk() if getattr(error, "errno", None) in _NO_ROOM else _report_bug(error)
+        return _last_resort(error)
     return code
+
+
+def _last_resort(error: Exception) -> int:
+    number = getattr(error, "errno", None)
+    if number in _NO_ROOM:
+        return _report_full_disk()
+    if number == errno.EINVAL and os.name == "nt" and _is_of_stdout():
+        return 0  # how Windows tells that the reader has gone
+    return _report_bug(error)
+
+
+def _is_of_stdout() -> bool:
+    """Whether stdout cannot be written to any more; if so, it goes nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        abandon(sys.stdout)
+        return True
+    return False
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooftrace.cli.names import folder_name
 from rooftrace.cli.output import put, put_json_text, say
 from rooftrace.cli.progress import progress
 from rooftrace.cli.source import is_run, own_models, own_platform
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     import argparse
 
 RUNS = "rooftrace-runs"
-_SUFFIXES = re.compile(r"(?:\.pt)?(?:\.trace)?(?:\.json)?(?:\.(?:gz|zst|zip|tar|tgz))*$", re.IGNORECASE)
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_MAX_NAME = 100
-# Names of devices on Windows, which no folder may bear there, whatever follows a dot.
-_DEVICES = frozenset(("CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,10 +60,7 @@ def analyze_options(options: argparse.Namespace, trace: Path) -> AnalyzeOptions:
 def default_run(trace: Path, *, redact: bool = False) -> Path:
     """`./rooftrace-runs/<trace name>`, the name without its endings and unusual characters."""
     name = Redactor().file_name(trace.name) if redact else trace.name
-    name = _UNSAFE.sub("_", _SUFFIXES.sub("", name)).strip("._")[:_MAX_NAME] or "trace"
-    if name.partition(".")[0].upper() in _DEVICES:
-        name = f"_{name}"
-    return Path(RUNS) / name
+    return Path(RUNS) / folder_name(name)
 
 
 def own_run(folder: Path, *traces: Path) -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooftrace.cli.analyze import RUNS, default_run, own_run
+from rooftrace.cli.names import bounded
 from rooftrace.cli.output import put, put_json_text, say
 from rooftrace.cli.progress import progress
 from rooftrace.cli.source import is_run
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rooftrace.contracts.compare import CompareEvidence, GateCheck
 
 _MIN_STEPS = 3
+_MAX_BYTES = 100  # of each name: two of them, and what tells files apart, have to fit in 255
 _RECORDED = ("base_platform", "target_platform", "steps")
 
 
@@ -83,7 +85,7 @@ def _limit(options: argparse.Namespace) -> Limit | None:
 
 
 def _default_run(base: Path, target: Path, *, redact: bool) -> Path:
-    names = [default_run(trace, redact=redact).name for trace in (base, target)]
+    names = [bounded(default_run(trace, redact=redact).name, _MAX_BYTES) for trace in (base, target)]
     return own_run(Path(RUNS) / "_vs_".join(names), base, target)
 
 

@@ -26,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("no place to write to", hint="Give the path of the smaller trace with -o")
     if options.steps is not None and options.window is not None:
         raise UsageError("--steps and --window cannot be given together", hint="Give one of them")
-    choice = Choice(steps=options.steps, window=window(options.window), python=not options.no_python)
+    choice = Choice(
+        steps=options.steps, window=window(options.window), python=not options.no_python, redact=options.redact
+    )
     trace = Path(options.trace)
     tell = None if options.quiet else progress(trace)
     written = cut(trace, Path(options.output), choice, tell, max_bytes=options.max_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooftrace.cli.hiding import hider
 from rooftrace.cli.output import put_json, put_table, say
 from rooftrace.cli.source import own_models, own_platform, prepare_trace, run_folder
 from rooftrace.errors import UsageError
@@ -32,17 +33,18 @@ def run(options: argparse.Namespace) -> int:
         inputs = inputs_of(prepared.workload)
         result = find_candidates(inputs)
     candidates = (*result.candidates, *result.unrated)
-    rows = [row_of(result, candidate) for candidate in candidates]
+    hide = hider(options, prepared.workload.trace)
+    rows = hide([row_of(result, candidate) for candidate in candidates])
     shown = rows[: options.limit]
     if options.json:
         located = zip(shown, candidates, strict=False)
-        put_json([{**row, "first_instances": places_of(inputs, result, candidate)} for row, candidate in located])
+        put_json([{**row, "first_instances": hide(places_of(inputs, result, candidate))} for row, candidate in located])
         return 0
     put_table(_HEADER, [_line(row) for row in shown], right=(2, 3, 4, 5, 6))
     if len(rows) > len(shown):
         say(f"{len(rows) - len(shown)} more candidates; use --limit")
     for item in result.rejected[: options.limit]:
-        say(f"not fused: {item.what}: {item.reason} ({item.count} calls, {format_ns(item.time_ns)})")
+        say(hide(f"not fused: {item.what}: {item.reason} ({item.count} calls, {format_ns(item.time_ns)})"))
     return 0
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooftrace.cli.hiding import hider
 from rooftrace.cli.output import put_json, put_table, say
 from rooftrace.cli.source import own_models, prepare_trace
 from rooftrace.units import format_count, format_ns, format_pct, pct
@@ -25,7 +26,8 @@ def run(options: argparse.Namespace) -> int:
     if not workload.activities.row.size:
         say("no GPU activity in this trace")
         return 0
-    causes, blocking, gaps = _causes(workload), _blocking(workload), _gaps(workload, options.limit)
+    hide = hider(options, workload.trace)
+    causes, blocking, gaps = hide((_causes(workload), _blocking(workload), _gaps(workload, options.limit)))
     if options.json:
         put_json({"causes": causes, "blocking": blocking, "gaps": gaps})
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooftrace.cli.hiding import hider
 from rooftrace.cli.output import put_json, put_table, say
 from rooftrace.cli.source import own_models, prepare_trace, refuse_choices, run_folder
 from rooftrace.contracts import store
@@ -13,21 +14,24 @@ from rooftrace.units import format_ns, format_pct, pct
 if TYPE_CHECKING:
     import argparse
 
+    from rooftrace.trace import Trace
+
 _HEADER = ("device", "stretch", "span", "compute", "exposed comm", "exposed copy", "idle", "idle %")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print each device and its steps."""
-    devices = _ledgers(options)
+    devices, trace = _ledgers(options)
+    hide = hider(options, trace)
     if options.json:
-        put_json([device.model_dump(mode="json") for device in devices])
+        put_json(hide([device.model_dump(mode="json") for device in devices]))
         return 0
     rows = []
     for device in devices:
         rows.append([str(device.device), "whole", *_parts(device)])
         if len(device.steps) > 1:
             rows += [["", step.name, *_parts(step)] for step in device.steps]
-    put_table(_HEADER, rows, right=range(2, 8))
+    put_table(_HEADER, hide(rows), right=range(2, 8))
     for device in devices:
         split = sorted(device.compute_by_category.items(), key=lambda item: (-item[1], item[0]))
         text = ", ".join(f"{name} {format_ns(ns)} ({format_pct(pct(ns, device.span_ns))})" for name, ns in split)
@@ -37,13 +41,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _ledgers(options: argparse.Namespace) -> list[DeviceLedger]:
+def _ledgers(options: argparse.Namespace) -> tuple[list[DeviceLedger], Trace | None]:
+    """The ledgers, and the trace that they were made of on the spot."""
     folder = run_folder(options.source)
     if folder is not None:
         refuse_choices(options, "models", "steps")
-        return store.read_artifact(folder / store.LEDGER, LedgerFile).devices
+        return store.read_artifact(folder / store.LEDGER, LedgerFile).devices, None
     with own_models(options):
-        return prepare_trace(options.source, steps=options.steps).workload.ledgers
+        workload = prepare_trace(options.source, steps=options.steps).workload
+        return workload.ledgers, workload.trace
 
 
 def _parts(part: LedgerParts) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooftrace.cli.hiding import hider
 from rooftrace.cli.output import put_json, put_table, say
 from rooftrace.cli.source import own_models, own_platform, prepare_trace, refuse_choices, run_folder
 from rooftrace.contracts import store
@@ -13,13 +14,15 @@ from rooftrace.units import format_ns
 if TYPE_CHECKING:
     import argparse
 
+    from rooftrace.trace import Trace
+
 _HEADER = ("id", "op", "category", "count", "kernel time", "bound", "efficiency", "shapes")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the groups with most kernel time."""
-    rows = _rows(options)
-    shown = rows[: options.limit]
+    rows, trace = _rows(options)
+    shown = hider(options, trace)(rows[: options.limit])
     if options.json:
         put_json(shown)
         return 0
@@ -30,17 +33,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(options: argparse.Namespace) -> list[dict[str, str]]:
+def _rows(options: argparse.Namespace) -> tuple[list[dict[str, str]], Trace | None]:
+    """The rows, and the trace that they were made of on the spot."""
     folder = run_folder(options.source)
     if folder is not None:
         refuse_choices(options, "platform", "platform-file", "models", "steps")
-        return read_table(OPS, store.OPS, store.read_bytes(folder / store.OPS).decode("utf-8", "replace"))
+        return read_table(OPS, store.OPS, store.read_bytes(folder / store.OPS).decode("utf-8", "replace")), None
     from rooftrace.workflow.rows import op_rows
 
     with own_models(options):
         own = own_platform(options)
         prepared = prepare_trace(options.source, platform=options.platform, own=own, steps=options.steps)
-        return read_csv(write_csv(OPS, op_rows(prepared.workload)))
+        return read_csv(write_csv(OPS, op_rows(prepared.workload))), prepared.workload.trace
 
 
 def _line(row: dict[str, str]) -> list[str]:

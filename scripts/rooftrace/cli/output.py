@@ -45,7 +45,7 @@ def _to_stderr(text: str) -> None:
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError:  # its reader, its terminal or the room on its disk has gone
         abandon(sys.stderr)
 
 

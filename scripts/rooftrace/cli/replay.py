@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooftrace.cli.hiding import hider
 from rooftrace.cli.output import put_json, put_table, say
 from rooftrace.cli.source import own_models, prepare_trace
 from rooftrace.units import format_ns, format_pct, pct
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     before, after = answer(workload, Questions()), answer(workload, questions)
     if options.json:
-        put_json(_as_json(after))
+        put_json(hider(options, workload.trace)(_as_json(after)))
         return 0
     rows = [
         [name.removesuffix("_ns").replace("_", " "), format_ns(old), format_ns(new), format_pct(pct(new - old, old))]

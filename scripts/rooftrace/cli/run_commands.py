@@ -187,7 +187,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="cut",
-        summary="Write a smaller trace: some steps, a window of time, or without Python frames.",
+        summary="Write a smaller trace, or one to give away: some steps, a window of time, no Python frames, no names.",
         reads="a trace of torch.profiler (JSON; plain, gzip, zstd, zip or tar)",
         writes="the chosen part as a new trace, compressed if its name ends in .gz; prints its path",
         example=f"cut {EXAMPLE} --steps 1 -o RUN",
@@ -201,6 +201,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
                 metavar="FROM:TO",
             ),
             Argument(flags=("--no-python",), help="leave Python frames out", action="store_true"),
+            REDACT,
             Argument(flags=("--json",), help="print path and counts as JSON", action="store_true"),
             MAX_BYTES,
             QUIET,

@@ -9,6 +9,7 @@ from rooftrace.cli.arguments import (
     MODELS,
     PLATFORM,
     PLATFORM_FILE,
+    REDACT,
     SOURCE,
     STEPS,
     TRACE_ONLY,
@@ -32,6 +33,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
             STEPS,
             Argument(flags=("--limit",), help="rows to print (default 60)", metavar="N", type=count, default=60),
             JSON,
+            REDACT,
         ),
     ),
     Command(
@@ -40,7 +42,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
         reads="a trace or a run",
         writes="nothing",
         example=f"ops {EXAMPLE} --limit 5",
-        arguments=(SOURCE, PLATFORM, PLATFORM_FILE, MODELS, STEPS, LIMIT, JSON),
+        arguments=(SOURCE, PLATFORM, PLATFORM_FILE, MODELS, STEPS, LIMIT, JSON, REDACT),
     ),
     Command(
         name="ledger",
@@ -48,7 +50,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
         reads="a trace or a run",
         writes="nothing",
         example=f"ledger {EXAMPLE}",
-        arguments=(SOURCE, MODELS, STEPS, JSON),
+        arguments=(SOURCE, MODELS, STEPS, JSON, REDACT),
     ),
     Command(
         name="idle",
@@ -62,6 +64,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
             STEPS,
             LIMIT,
             JSON,
+            REDACT,
         ),
     ),
     Command(
@@ -78,6 +81,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
             STEPS,
             LIMIT,
             JSON,
+            REDACT,
         ),
     ),
     Command(
@@ -113,6 +117,7 @@ STAGE_COMMANDS: tuple[Command, ...] = (
             MODELS,
             STEPS,
             JSON,
+            REDACT,
         ),
     ),
     Command(

@@ -49,6 +49,8 @@ def _remedy(task: Task) -> str:
 
 
 def _text(path: str | None) -> str:
+    if path is None and sys.stdin is None:
+        raise InputError("stdin is closed", hint="Give the prose on stdin, or the file that holds it")
     try:
         data = Path(path).read_bytes() if path else sys.stdin.buffer.read(_MOST_BYTES)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooftrace.cli.hiding import hider
 from rooftrace.cli.output import put_json, put_table, say
 from rooftrace.cli.source import prepare_trace, run_folder
 from rooftrace.errors import UsageError
@@ -24,8 +25,9 @@ def run(options: argparse.Namespace) -> int:
     workload = prepare_trace(options.source, steps=options.steps).workload
     rows = outline(workload, depth=options.depth, python=options.python)
     shown = rows[: options.limit]
+    hide = hider(options, workload.trace)
     if options.json:
-        put_json([row.as_dict() for row in shown])
+        put_json(hide([row.as_dict() for row in shown]))
         return 0
     table = [
         [
@@ -37,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         ]
         for row in shown
     ]
-    put_table(_HEADER, table, right=(1, 2, 3, 4))
+    put_table(_HEADER, hide(table), right=(1, 2, 3, 4))
     if len(rows) > len(shown):
         say(f"{len(rows) - len(shown)} more rows; use --limit")
     return 0

@@ -1,4 +1,4 @@
-"""Text of a trace without what tells whose it is: home folders, user and host names, jobs, addresses.
+"""Text of a trace without what tells whose it is: home folders, user and host names, jobs, addresses, credentials.
 
 A value is replaced by the same placeholder wherever it stands (`~`, `<user>`, `<host>`, a second one `~2`, `<user2>`),
 so that names that were equal stay equal and names that differed go on to differ. What is replaced is told by its place:
@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rooftrace.contracts import identities
+from rooftrace.contracts import credentials, identities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 # What stands for a value; prose may quote it in a name.
-PLACEHOLDER = re.compile(r"~[0-9]*(?=[/\\])|<(?:user|host|job|ip|email)[0-9]*>")
+PLACEHOLDER = re.compile(r"~[0-9]*(?=[/\\])|<(?:user|host|job|ip|email|secret)[0-9]*>")
+_HIDDEN = "<secret>"  # one for all: nothing is learned from their being equal
 _STOP = r"/\\\s:;,\"'`()<>|*?\[\]{}=&#"
 _HOME = re.compile(
     r"(?<![\w.~>-])(?P<home>(?:/[\w.+-]+){0,4}?/(?:home|homes|Users|users)"
@@ -30,17 +31,40 @@ _WINDOWS_HOME = re.compile(
     r"(?P<user>[^\\/:*?\"<>|\r\n]+))(?=[\\/]|$)",
     re.IGNORECASE,
 )
+_TILDE = re.compile(r"(?<![\w)\]}/\\~>])~(?P<user>[A-Za-z_][\w.-]*)(?=/)")  # ~ada/work
+_AFS = re.compile(rf"(?P<start>/afs/[^{_STOP}]+/(?:users?|u|home)/(?:[a-z]/){{0,2}})(?P<user>[^{_STOP}]+)")
+# Folders that clusters give every user; nothing else tells that it is one, so it is known by this place alone.
+_SCRATCH = re.compile(
+    r"(?<![\w.~>-])(?P<start>/(?:[\w.+-]+/){0,3}?(?:[\w-]*scratch[0-9]*|fsx|checkpoint|pytest-of-)(?:/users?)?"
+    rf"(?:/|(?<=pytest-of-)))(?P<user>[^{_STOP}]+)(?=/)"
+)
 _SHARE = re.compile(r"(?<![\w\\:])(?P<start>\\\\)(?P<host>[\w.-]+)(?=\\)")
 _INDUCTOR = re.compile(r"(?P<start>torchinductor_)(?P<user>[^/\\\s<>]+)(?=[/\\])")
 _URL_USER = re.compile(r"(?<=://)[^/\s@]+@")
+_QUERY_SECRET = re.compile(
+    r"(?P<start>[?&;](?:x-(?:amz|goog)-(?:credential|signature|security-token)|awsaccesskeyid|googleaccessid|signature"
+    r"|sig|(?:[a-z]+[_-])?(?:token|secret|password|api-?_?key|access-?_?key))=)[^&;#\s\"'<>]+",
+    re.IGNORECASE,
+)
+# Keys that tell themselves by how they begin: of clouds, forges, hubs and chat services; tokens of three parts.
+_SECRET = re.compile(
+    r"(?<![\w-])(?:A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30,}|gh[oprsu]_[A-Za-z0-9]{30,}"
+    r"|github_pat_\w{30,}|glpat-[\w-]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)"
+)
 _EMAIL = re.compile(
     r"(?<![\w.+-])[A-Za-z0-9._%+-]+@(?:[A-Za-z0-9-]+\.)+(?!(?:so|dll|dylib|py)\b)[A-Za-z]{2,24}(?![\w-]|\.\w)"
 )
-_IPV4 = re.compile(r"(?<![\w.=-])(?P<ip>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?P<port>:[0-9]{2,5}|/[0-9]{1,2})?(?![\w.])")
+_IPV4 = re.compile(
+    r"(?<![\w.=-])(?P<url>(?<=://))?(?P<ip>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?P<port>:[0-9]{2,5}|/[0-9]{1,2})?(?![\w.])"
+)
 _IPV6 = re.compile(
-    r"(?<![\w:])(?:fe80::[0-9a-f:]+|(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2})(?![\w:])", re.I
+    r"(?<![\w:])(?:fe80::[0-9a-f:]+|(?:[0-9a-f]{1,4}:){2,6}(?::[0-9a-f]{1,4}){1,5}|(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2})(?![\w:])",
+    re.I,
 )
 # Names of hosts that tell themselves: of clouds and local networks, or of three parts and more with a number.
+# A pod's end in a cluster's own alphabet, which has no vowels: of its set of replicas, and of itself.
+_POD = re.compile(r"(?<![\w.-])[a-z][a-z0-9-]*-[bcdf-hj-np-tv-xz2456789]{8,10}-[bcdf-hj-np-tv-xz2456789]{5}(?![\w-])")
 _DOMAIN = r"(?:\.[a-z0-9-]+)*\.(?:internal|local|localdomain|lan|corp|intranet|com|net|org|edu|gov)"
 _SELF_TELLING = re.compile(
     r"(?<![\w./@-])(?:ip(?:-[0-9]{1,3}){4}"
@@ -49,12 +73,19 @@ _SELF_TELLING = re.compile(
     re.IGNORECASE,
 )
 _HINT = re.compile(
-    r"[/\\@]|[0-9]\.[0-9]+\.[0-9]|[0-9a-f]:|fe80|\.(?:internal|local|lan|corp|intra|com|net|org|edu|gov)|ip-"
+    r"[/\\@]|[0-9]\.[0-9]+\.[0-9]|[0-9a-f]:|fe80|A[KS]IA|AIza|hf_|gh._|_pat_|glpat|sk-|xox|eyJ"
+    r"|-[bcdf-hj-np-tv-xz2456789]{5}(?![\w-])|[?&;]\w+=|\.(?:internal|local|lan|corp|intra|com|net|org|edu|gov)|ip-"
 )
 _PATH = re.compile(
     rf"(?<![\w)\].~>-])(?:[A-Za-z]:|~[0-9]*)?(?:[\\/]+[^{_STOP}]+){{2,}}|(?<![\w/\\])[\w.+-]+(?:[\\/][\w.+-]+)+"
 )
 _SEPARATORS = re.compile(r"([\\/]+)")
+# Keys that jobs and clusters add to those that every header has: SLURM_JOB_USER, SLURM_SUBMIT_HOST, MY_POD_NAME.
+_KIND_OF_LAST_WORD = (
+    ("user", re.compile(r"(?:^|_)(?:user|login|account|owner)(?:_?name)?$", re.IGNORECASE)),
+    ("host", re.compile(r"(?:^|_)(?:host|node|pod)(?:_?name|_?list)?$", re.IGNORECASE)),
+    ("ip", re.compile(r"(?:^|_)ip(?:_?addr(?:ess)?)?$", re.IGNORECASE)),
+)
 _TRACE_OF_HOST = re.compile(r"(?P<host>.+?)(?P<rest>_[0-9]+\.[0-9]{10,}(?:\.pt)?\.trace\.json.*)", re.DOTALL)
 _RANK = re.compile(r"[-_.]?rank[-_\[]?[0-9]+.*", re.IGNORECASE | re.DOTALL)
 
@@ -128,14 +159,17 @@ class Redactor:
             text = self._token.sub(self._token_of, text)
         if not _HINT.search(text):
             return text
+        text = _SECRET.sub(_HIDDEN, _QUERY_SECRET.sub(rf"\g<start>{_HIDDEN}", text))
         text = _URL_USER.sub(lambda match: self._placeholder("user", match[0][:-1]) + "@", text)
         text = _EMAIL.sub(self._whole("email"), text)
-        text = self._without_homes(text)
+        text = self._without_homes(_TILDE.sub(self._home, text))
         text = _INDUCTOR.sub(self._inductor, text)
+        for pattern in (_SCRATCH, _AFS):
+            text = pattern.sub(self._place, text)
         if self._user_word is not None and self._user_word.search(text):
             text = _PATH.sub(lambda match: self._without_users(match[0]), text)
         text = _SHARE.sub(lambda match: match["start"] + self._placeholder("host", match["host"]), text)
-        text = _SELF_TELLING.sub(self._whole("host"), text)
+        text = _SELF_TELLING.sub(self._whole("host"), _POD.sub(self._whole("host"), text))
         text = _IPV6.sub(self._whole("ip"), text)
         return _IPV4.sub(self._ipv4, text)
 
@@ -164,12 +198,18 @@ class Redactor:
             return {self.text(str(name)): self.value(inner, str(name)) for name, inner in value.items()}
         if isinstance(value, list | tuple):
             return [self.value(inner, key) for inner in value]
-        if not isinstance(value, str) or identities.is_version(key):
+        return self.value_of(key, value) if isinstance(value, str) else value
+
+    def value_of(self, key: str, value: str) -> str:
+        """The text of a key: whole, where the key names a user, a host, a job or a credential."""
+        if not value or identities.is_version(key):
             return value
-        kind = identities.kind_of_key(key)
+        if credentials.secret_names({key: value}):
+            return _HIDDEN
+        kind = identities.kind_of_key(key) or next((kind for kind, told in _KIND_OF_LAST_WORD if told.search(key)), "")
         if kind == "path":
             return self.path(value)
-        return self._placeholder(kind, value) if kind in ("user", "host", "job") and value else self.text(value)
+        return self._placeholder(kind, value) if kind in ("user", "host", "job", "ip") else self.text(value)
 
     def _whole(self, kind: str) -> Callable[[re.Match[str]], str]:
         return lambda match: self._placeholder(kind, match[0])
@@ -190,7 +230,14 @@ class Redactor:
 
     def _home(self, match: re.Match[str]) -> str:
         self._learn("user", match["user"].rstrip("…"))
-        return self._placeholder("home", match["home"])
+        return self._placeholder("home", match.groupdict().get("home") or match[0])
+
+    def _place(self, match: re.Match[str]) -> str:
+        """A folder of a user that only its place tells: the name may be a word, so it is known elsewhere by no one."""
+        user: str = match["user"]
+        if not identities.is_telling_user(user) or user.startswith("<"):
+            return match[0]
+        return str(match["start"]) + self._placeholder("user", user)
 
     def _inductor(self, match: re.Match[str]) -> str:
         user: str = match["user"]
@@ -216,7 +263,9 @@ class Redactor:
 
     def _ipv4(self, match: re.Match[str]) -> str:
         numbers = [int(part) for part in match["ip"].split(".")]
-        is_address = max(numbers) < 256 and (match["port"] is not None or identities.is_private(numbers))
+        is_address = max(numbers) < 256 and (
+            match["port"] is not None or match["url"] is not None or identities.is_private(numbers)
+        )
         return self._placeholder("ip", match["ip"]) + (match["port"] or "") if is_address else match[0]
 
 

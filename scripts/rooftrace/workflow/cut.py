@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -21,16 +20,20 @@ import numpy as np
 
 from rooftrace import calltree
 from rooftrace.calltree.steps import is_step_name
-from rooftrace.contracts import identities
+from rooftrace.contracts import credentials, identities
 from rooftrace.contracts.store import permitted
 from rooftrace.errors import UsageError
 from rooftrace.trace import GPU_KINDS, Kind, load
 from rooftrace.trace.blocks import split_head
 from rooftrace.trace.containers import open_source
+from rooftrace.trace.envelope import DAMAGED
 from rooftrace.trace.events import KIND_OF_CATEGORY, Tally
 from rooftrace.trace.rawevents import MALFORMED, ExactEvent, exact_ns, to_int
 from rooftrace.trace.walk import Walk
+from rooftrace.workflow import scratch
+from rooftrace.workflow.locks import unheld
 from rooftrace.workflow.options import select_steps
+from rooftrace.workflow.redact import JsonTexts, redactor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,15 +47,26 @@ _PYTHON = "python_function"
 _FLOWS = frozenset("sft")
 _decode_texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_events = msgspec.json.Decoder(list[ExactEvent]).decode
+# Keys of a header under which the reader keeps what it learnt, which no file holds.
+_OF_THE_READER = (credentials.KEY, identities.KEY, DAMAGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What to keep: steps as for `analyze`, or a window in ns after the first event; and whether Python frames."""
+    """What to keep: steps as for `analyze`, or a window in ns after the first event; and whether Python frames.
+
+    With `redact`, texts that tell whose the trace is have placeholders; no number differs.
+    """
 
     steps: str | None = None
     window: tuple[int | None, int | None] | None = None
     python: bool = True
+    redact: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it leaves no event out."""
+        return self.steps is None and self.window is None and self.python
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +98,10 @@ def cut(
     max_bytes: int | None = None,
 ) -> Written:
     """Write the chosen part of a trace to a new file, compressed if its name ends in `.gz`."""
-    if choice.steps is None and choice.window is None and choice.python:
-        raise UsageError("nothing to leave out", hint="Give --steps, --window or --no-python")
+    if choice.is_whole and not choice.redact:
+        raise UsageError("nothing to leave out", hint="Give --steps, --window, --no-python or --redact")
     _refuse_existing(out)
-    columns, _ = load(trace, progress, max_bytes=max_bytes)
+    columns, facts = load(trace, progress, max_bytes=max_bytes)
     if columns.layout not in _OWN_LAYOUTS:
         raise UsageError(
             f"`{trace.name}` is of the format {columns.layout}, which is not cut",
@@ -97,13 +111,25 @@ def cut(
     head = split_head(open_source(trace, max_bytes).chunks(digest=False), trace.name)
     before = _keys(head.text.strip().rstrip(b", \t\r\n") + b"}")
     is_array = head.layout == "array"
-    with _new_file(out) as handle:
+    with _new_file(out) as file:
+        handle = _Redacting(file, JsonTexts(redactor_of((columns, facts)))) if choice.redact else file
         handle.write(b"[\n" if is_array else b"{\n" + _written(before) + b'"traceEvents": [\n')
         writer = _Writer(handle, plan)
         tail = Walk(writer).run(open_source(trace, max_bytes), digest=False).tail
         handle.write(b"\n]" if is_array else b"\n]" + _written(_behind(tail, before, columns.header), b",\n") + b"\n}")
         handle.write(b"\n")
     return Written(path=out, kept=writer.kept, events=writer.events)
+
+
+class _Redacting:
+    """A file that is given whole tokens of JSON, and keeps nothing that tells whose they are."""
+
+    def __init__(self, file: IO[bytes], texts: JsonTexts) -> None:
+        self._file = file
+        self._texts = texts
+
+    def write(self, content: bytes) -> int:
+        return self._file.write(self._texts.without(content))
 
 
 def _refuse_existing(out: Path) -> None:
@@ -174,7 +200,7 @@ def _overlaps_host(trace: Trace, plan: _Plan) -> bool:
 class _Writer:
     """Writes the events of the plan, in the order and the words of the file; the sink of a walk."""
 
-    def __init__(self, handle: IO[bytes], plan: _Plan) -> None:
+    def __init__(self, handle: IO[bytes] | _Redacting, plan: _Plan) -> None:
         self.repaired = Tally()
         self.dropped = Tally()
         self.kept = 0
@@ -218,7 +244,7 @@ def _behind(tail: bytes, before: dict[str, bytes], header: dict[str, Any]) -> di
     body = tail.strip(b" \t\r\n\x00").lstrip(b",")
     found = _keys(b"{" + body) or _keys(b"{" + body.rstrip(b"}] \t\r\n") + b"}")
     for key, value in header.items():
-        if key != identities.KEY:
+        if key not in _OF_THE_READER:
             found.setdefault(key, msgspec.json.encode(value))
     return {key: value for key, value in found.items() if key not in before}
 
@@ -289,12 +315,15 @@ def _text(event: ExactEvent) -> bytes:
 @contextmanager
 def _new_file(out: Path) -> Iterator[IO[bytes]]:
     """A file beside `out` that takes its place when all is written, and vanishes otherwise."""
-    try:
-        descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.")
-    except OSError as error:
-        raise UsageError(f"cannot write `{out}`: {error.strerror}", hint="Give another path with -o") from None
-    temporary = Path(name)
-    try:
+    for left in scratch.left_behind(out.parent, out.name):
+        with unheld(left) as is_free, suppress(OSError):
+            if is_free:
+                left.unlink()
+    with ExitStack() as stack:
+        try:
+            descriptor, temporary = stack.enter_context(scratch.file(out.parent, out.name))
+        except OSError as error:
+            raise UsageError(f"cannot write `{out}`: {error.strerror}", hint="Give another path with -o") from None
         with os.fdopen(descriptor, "wb") as plain:
             if out.name.lower().endswith(".gz"):
                 with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0, compresslevel=6) as packed:
@@ -304,5 +333,3 @@ def _new_file(out: Path) -> Iterator[IO[bytes]]:
         _refuse_existing(out)
         temporary.chmod(permitted(0o644))
         temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)

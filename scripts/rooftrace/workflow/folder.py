@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shutil
-import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ import orjson
 from rooftrace.contracts import kinds, store
 from rooftrace.contracts.evidence import ManifestFile
 from rooftrace.errors import RooftraceError, UsageError
+from rooftrace.workflow import scratch
 from rooftrace.workflow import state as states
-from rooftrace.workflow.locks import locked_file, locked_folder, uninterrupted
+from rooftrace.workflow.locks import locked_file, locked_folder, unheld, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,9 @@ _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _IN_THE_WAY = frozenset((errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT))
 _MOST_TRIES = 100
 _SHORT_DIGEST = 8
-_LONGEST_PREFIX = 200  # of a file's name, which may have 255 bytes
+_REPLACED = ".old"  # in a folder that fills another: what it takes out of that
+# What a command that was killed may have left beside the files it wrote.
+_HALF_WRITTEN = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}")
 
 
 def refuse_foreign_folder(run: Path, *, force: bool = False) -> None:
@@ -47,6 +50,7 @@ def refuse_foreign_folder(run: Path, *, force: bool = False) -> None:
         if run.exists() and not run.is_dir():
             raise UsageError(f"`{run}` exists and is not a folder", hint="Give another folder with -o")
         _refuse_unwritable(run)
+        clear_away(run)
         if force or not run.exists():
             return
         is_foreign = any(run.iterdir()) and not _is_run(run)
@@ -100,7 +104,13 @@ def _is_run(folder: Path) -> bool:
         return False
     files: list[RunFile] = getattr(manifest, "files", [])
     ours = {store.MANIFEST, *_OWN_ENTRIES, *(entry.path.partition("/")[0] for entry in files)}
-    return all(entry.name in ours for entry in folder.iterdir())
+    return all(_final_name(entry.name) in {*ours, "new"} or entry.name in ours for entry in folder.iterdir())
+
+
+def _final_name(name: str) -> str:
+    """Of a file that was being written when its command was killed, that which it would have had."""
+    half = _HALF_WRITTEN.fullmatch(name)
+    return half["name"] if half else ""
 
 
 def _refuse_unwritable(run: Path) -> None:
@@ -139,35 +149,45 @@ def new_folder(run: Path, *, force: bool = False) -> Iterator[Path]:
     With `force`, what the folder holds beside a run's own files stays there.
     """
     target = run.resolve()
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary_folder(target, inside=force)
-    except OSError as error:
-        raise _cannot_write(run, error) from None
-    try:
-        yield temporary
-        if temporary.parent == target:
-            with locked_folder(target), _unchanged_state(target), uninterrupted():
-                _refill(target, temporary, others_stay=force)
-        else:
-            temporary.chmod(store.permitted(0o755))
-            _replace(target, temporary)
-    except OSError as error:
-        if error.errno not in _OF_THE_PLACE:
-            raise
-        raise _cannot_write(run, error) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            where = target if _is_fixed(target, inside=force) else target.parent
+            temporary = stack.enter_context(scratch.folder(where, target.name))
+        except OSError as error:
+            raise _cannot_write(run, error) from None
+        try:
+            yield temporary
+            if where == target:
+                with locked_folder(target), _unchanged_state(target), uninterrupted():
+                    _refill(target, temporary, others_stay=force)
+            else:
+                temporary.chmod(store.permitted(0o755))
+                _replace(target, temporary)
+        except OSError as error:
+            if error.errno not in _OF_THE_PLACE:
+                raise
+            raise _cannot_write(run, error) from None
 
 
-def _temporary_folder(target: Path, *, inside: bool) -> Path:
-    """A new folder beside the target; inside it where the target itself cannot or must not be replaced."""
-    here = Path.cwd()
-    is_fixed = target.is_dir() and (
-        inside or target == here or target in here.parents or target.is_mount() or not os.access(target.parent, os.W_OK)
+def _is_fixed(target: Path, *, inside: bool) -> bool:
+    """Whether the folder is there and cannot or must not be replaced itself: it is filled."""
+    here = _working_folder()
+    return target.is_dir() and (
+        inside
+        or target == here
+        or target in here.parents
+        or os.path.ismount(target)
+        or not os.access(target.parent, os.W_OK)
     )
-    name = target.name[:_LONGEST_PREFIX]
-    return Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target if is_fixed else target.parent))
+
+
+def _working_folder() -> Path:
+    """The process's folder; the root where it has been deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/")
 
 
 def _replace(run: Path, new: Path) -> None:
@@ -199,28 +219,30 @@ def _unchanged_state(run: Path) -> Iterator[None]:
     if not (run / states.STATE).is_file() or not (run / states.TASKS).is_dir() or (run / states.TASKS).is_symlink():
         yield
         return
+    if os.name == "nt":  # an open file keeps its folder from being renamed, so whoever is at it is waited for only
+        with locked_file(run / states.TASKS / states.STATE_LOCK, run):
+            pass
+        yield
+        return
     with locked_file(run / states.TASKS / states.STATE_LOCK, run):
         yield
 
 
 def _exchange(run: Path, new: Path) -> None:
-    old = Path(tempfile.mkdtemp(prefix=f".{run.name[:_LONGEST_PREFIX]}.old.", dir=run.parent))
-    try:
-        run.rename(old / "run")
+    with scratch.folder(run.parent, run.name, scratch.OLD) as old:
+        run.rename(old / run.name)
         try:
             new.rename(run)
         except OSError:
             with suppress(OSError):  # another process may have been faster, and its run is as good
-                (old / "run").rename(run)  # the old run is better than none
+                (old / run.name).rename(run)  # the old run is better than none
             raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _refill(run: Path, new: Path, *, others_stay: bool) -> None:
     """Put the new files in the place of the run's; the manifest, which makes it a run, leaves and comes last."""
     names = sorted(entry.name for entry in new.iterdir())
-    old = new / ".old"
+    old = new / _REPLACED
     old.mkdir()
     present = sorted(entry for entry in run.iterdir() if entry != new)
     if others_stay:
@@ -230,3 +252,39 @@ def _refill(run: Path, new: Path, *, others_stay: bool) -> None:
         entry.rename(old / entry.name)
     for name in sorted(names, key=lambda name: name == store.MANIFEST):
         (new / name).rename(run / name)
+
+
+# What commands that were killed left behind
+
+
+def clear_away(run: Path) -> None:
+    """Delete what killed commands left at the place of a run; a run that they were replacing is put back first."""
+    target = Path(os.path.realpath(run))
+    for what, mend in ((scratch.OLD, _put_run_back), (scratch.NEW, _put_files_back)):
+        for parent in (target.parent, target):
+            for left in scratch.left_behind(parent, target.name, what):
+                with unheld(left) as is_free, suppress(OSError):
+                    if is_free and mend(left, target):
+                        shutil.rmtree(left)
+
+
+def _put_run_back(left: Path, run: Path) -> bool:
+    """Of a run that had been moved aside; False if what was left is of another place with a name as long."""
+    aside = left / run.name
+    if not os.path.lexists(run) and aside.is_dir():
+        aside.rename(run)
+    return all(entry.name == run.name for entry in left.iterdir())
+
+
+def _put_files_back(left: Path, run: Path) -> bool:
+    """Of a folder that was being filled anew: files that had left it, unless all new ones have come."""
+    old = left / _REPLACED
+    if left.parent == run and old.is_dir() and any(entry != old for entry in left.iterdir()):
+        for entry in sorted(old.iterdir(), key=lambda entry: (entry.name == store.MANIFEST, entry.name)):
+            place = run / entry.name
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+            entry.rename(place)
+    return True

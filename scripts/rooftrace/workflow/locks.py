@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 # A change of the state takes milliseconds, a report seconds.
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.01
+# Without locks: a file system of another machine may lack them, and no command runs for a day.
+_ABANDONED_S = 86_400.0
 # What a file system says that knows no locks, or none on folders.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.EBADF, errno.ENOSYS)
-_HELD_BACK = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_HELD_BACK = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
+)
 
 
 @contextmanager
@@ -82,10 +86,64 @@ def _wait_for(descriptor: int, run: Path) -> None:
         time.sleep(_PAUSE_S)
 
 
+@contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """Hold a file or folder of this process's own, for whoever asks `unheld`; False if it has been swept away."""
+    descriptor = _opened(path)
+    if descriptor is None:
+        yield os.path.lexists(path)
+        return
+    try:
+        _wait_for(descriptor, path)
+        yield _still_stands(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def unheld(path: Path) -> Iterator[bool]:
+    """Whether no living process holds it; nobody can while this lasts. Where no lock can tell, its age does."""
+    descriptor = _opened(path)
+    try:
+        is_free = None if descriptor is None else _try_lock(descriptor)
+        if is_free is None:
+            is_free = _age_s(path) > _ABANDONED_S
+        yield is_free and (descriptor is None or _still_stands(path, descriptor))
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _opened(path: Path) -> int | None:
+    """A descriptor to lock; None where it is gone, not ours, or of a system that locks neither folders nor our files.
+
+    On Windows a lock would keep others from reading, and an open file from being renamed.
+    """
+    if os.name != "posix":
+        return None
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
+def _age_s(path: Path) -> float:
+    """Seconds since it was last written to; 0 if it is gone."""
+    try:
+        return time.time() - path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Whether this process could lock it, or the file system knows no locks."""
+    return _try_lock(descriptor) is not False
+
+
 if sys.platform == "win32":
     import msvcrt
 
-    def _is_locked(descriptor: int) -> bool:
+    def _try_lock(descriptor: int) -> bool | None:
         """Whether this process could lock the file."""
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -96,8 +154,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _is_locked(descriptor: int) -> bool:
-        """Whether this process could lock it, or the file system knows no locks."""
+    def _try_lock(descriptor: int) -> bool | None:
+        """Whether this process could lock it; None if the file system knows no locks."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -105,6 +163,7 @@ else:
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
+            return None
         return True
 
 

@@ -6,6 +6,8 @@ equal, and those that differed go on to differ.
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from rooftrace.trace import FileFacts, Trace
 
 Read = tuple["Trace", "FileFacts"]
+_JSON_TEXT = re.compile(rb'(?P<token>"(?:[^"\\]|\\.)*")(?P<colon>\s*:|)', re.DOTALL)
+_MOST_KNOWN = 1_000_000
 
 
 def redactor_of(*read: Read) -> Redactor:
@@ -51,6 +55,61 @@ def redacted(trace: Trace, facts: FileFacts, redactor: Redactor) -> Read:
         member=_member(facts.member, redactor) if facts.member else facts.member,
     )
     return changed, known
+
+
+class JsonTexts:
+    """Replaces the texts in JSON that is written as it stands: no number, space or order changes.
+
+    A key decides over the texts behind it, as in a decoded value. Few texts differ, so what became of one is kept.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._key = b""
+        self._known: dict[bytes, dict[bytes, bytes]] = {}
+        self._count = 0
+
+    def without(self, content: bytes) -> bytes:
+        """The JSON, whole tokens of it, with placeholders."""
+        return _JSON_TEXT.sub(self._replaced, content)
+
+    def _replaced(self, match: re.Match[bytes]) -> bytes:
+        token, colon = match.groups()
+        if colon:
+            self._key = token
+            about = b""
+        else:
+            about = self._key
+        try:
+            return self._known[about][token] + colon
+        except KeyError:
+            return self._remembered(about, token) + colon
+
+    def _remembered(self, key: bytes, token: bytes) -> bytes:
+        found = self._written(_decoded(key) if key else "", token)
+        if self._count < _MOST_KNOWN:
+            self._count += 1
+            self._known.setdefault(key, {})[token] = found
+        return found
+
+    def _written(self, key: str, token: bytes) -> bytes:
+        before = _decoded(token)
+        after = self._redactor.value_of(key, before)
+        if after == before:
+            return token
+        try:
+            return json.dumps(after, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # it holds bytes that are no text
+            return json.dumps(after).encode()
+
+
+def _decoded(token: bytes) -> str:
+    """The text of a JSON string; as it stands where it is damaged."""
+    text = token.decode(errors="surrogateescape")
+    try:
+        return str(json.loads(text, strict=False))
+    except ValueError:
+        return text[1:-1]
 
 
 def private_paths(texts: Mapping[str, str], redactor: Redactor) -> dict[str, str]:
