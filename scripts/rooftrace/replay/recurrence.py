@@ -148,9 +148,6 @@ class _Threads:
             ],
             axis=1,
         )
-        change, after = columns.change[low:high, None], columns.after[low:high, None]
-        self._change = change if changes.cut is None else change - changes.cut
-        self._after = after if changes.worked is None else after - changes.worked
         self._changes = changes
         self._left = {rank: 1 - shares for rank, shares in changes.unblocked.items()}
         self._singles = sorted(changes.unblocked)
@@ -165,17 +162,16 @@ class _Threads:
 
     def _one_by_one(self, low: int, high: int, shift: NDArray[np.int64]) -> NDArray[np.int64]:
         """The shift after some events, from that before them."""
-        state, changes = self._state, self._changes
+        state, cut, worked = self._state, self._changes.cut, self._changes.worked
         launched, known = state.launched, state.known
-        is_cut, is_worked = changes.cut is not None, changes.worked is not None
         rows = self._table[low - self._low : high - self._low].tolist()
         for at, (change, source, after, time, launch, leave) in enumerate(rows, low - self._low):
-            if is_cut:
-                shift = shift + self._change[at]
+            if cut is not None:
+                shift = shift + (change - cut[at])
             elif change:
                 shift = shift + change
             if source >= 0:
-                ready = known[source] + (self._after[at] if is_worked else after)
+                ready = known[source] + (after if worked is None else after - worked[at])
                 if state.kept is not None:
                     self._keep_held(self._low + at, ready > shift)
                 left = self._left.get(self._low + at)
@@ -192,10 +188,15 @@ class _Threads:
     def _at_once(self, low: int, high: int, before: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same of many events that wait for all they wait for."""
         columns, state = self._columns, self._state
-        inside = slice(low - self._low, high - self._low)
-        change, source = self._change[inside], columns.source[low:high]
+        cut, worked = self._changes.cut, self._changes.worked
+        change, source = columns.change[low:high, None], columns.source[low:high]
         joints = np.flatnonzero(source >= 0)
-        ready = state.known[source[joints]] + self._after[inside][joints]
+        after = columns.after[low:high][joints, None]
+        if cut is not None:
+            change = change - cut[low - self._low : high - self._low]
+        if worked is not None:
+            after = after - worked[low - self._low : high - self._low][joints]
+        ready = state.known[source[joints]] + after
         shift = follow(before, change, ready, joints)
         step, item, time = columns.step[low:high], columns.item[low:high], columns.time[low:high]
         launches, leaves = np.flatnonzero(step == int(Step.LAUNCH)), np.flatnonzero(step == int(Step.LEAVE))
@@ -227,17 +228,12 @@ class _Queues:
     def stretch(self, ranks: Span, changes: Changes) -> None:
         """Take up the next activities and what is changed in them."""
         columns, (low, high) = self._columns, ranks
-        self._low, self._is_saved = low, changes.saved is not None
-        dur, share = columns.dur[low:high, None], changes.removed
-        self._dur = dur if changes.saved is None else np.maximum(dur - changes.saved, 0)
-        self._gone = None if share is None else share > 0
-        self._left = None if share is None else np.rint((1 - share) * self._dur).astype(np.int64)
-        is_gone = np.zeros(high - low, dtype=bool) if self._gone is None else self._gone.any(axis=1)
+        self._low, self._saved, self._share = low, changes.saved, changes.removed
         beside, slot = np.zeros(high - low, dtype=bool), np.full(high - low, -1, dtype=np.int64)
         beside[_within(columns.beside, ranks) - low] = True
         slot[_within(columns.kept, ranks) - low] = columns.kept_slot[_between(columns.kept, ranks)]
         numbers = (columns.launch, columns.latency, columns.alone, columns.gap, columns.dur)
-        self._table = np.stack([*(column[low:high] for column in numbers), beside, is_gone, slot], axis=1)
+        self._table = np.stack([*(column[low:high] for column in numbers), beside, slot], axis=1)
         self._singles: list[int] = (low + np.flatnonzero(beside | self._overlapping(ranks))).tolist()
         self._edges: dict[int, list[list[int]]] = {}
         for rank, *edge in columns.edges[_between(columns.edges[:, 0], ranks)].tolist():
@@ -249,10 +245,16 @@ class _Queues:
         Where these start and how far they reach is no running maximum.
         """
         low, high = ranks
-        if self._gone is None or self._left is None:
-            return np.zeros(high - low, dtype=bool)
-        no_wait: NDArray[np.bool_] = (self._columns.gap[low:high] < 0) & ~self._columns.first[low:high]
-        return no_wait & (self._gone & (self._left > 0)).any(axis=1)
+        overlapping = np.zeros(high - low, dtype=bool)
+        if self._share is not None:
+            no_wait = np.flatnonzero((self._columns.gap[low:high] < 0) & ~self._columns.first[low:high])
+            dur = self._lasting(no_wait, self._columns.dur[low:high][no_wait, None])
+            overlapping[no_wait] = (_left(self._share[no_wait], dur) > 0).any(axis=1)
+        return overlapping
+
+    def _lasting(self, at: NDArray[np.int64] | int | slice, dur: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        """How long activities take, of which this much is recorded, less what is saved."""
+        return np.asarray(dur) if self._saved is None else np.maximum(dur - self._saved[at], 0)
 
     def block(self, number: int) -> None:
         """Compute the activities of a block."""
@@ -266,15 +268,16 @@ class _Queues:
         launched, known = state.launched, state.known
         reach, first, last = state.reach.get(queue, self._never), state.first.get(queue), state.last.get(queue)
         rows = self._table[low - self._low : high - self._low].tolist()
-        for at, (launch, latency, alone, gap, dur, beside, is_gone, slot) in enumerate(rows, low - self._low):
+        gone = self._gone(low, high)
+        for at, (launch, latency, alone, gap, dur, beside, slot) in enumerate(rows, low - self._low):
             start = launched[launch] + latency if launch >= 0 else np.full_like(reach, alone)
             waited = self._waited(at)
             if waited is not None:
                 start = np.maximum(start, waited)
             if gap > NEVER:
                 start = np.maximum(start, (reach if last is None or not beside else last) + gap)
-            end = start + (self._dur[at] if self._is_saved else dur)
-            if is_gone:
+            end = start + (dur if self._saved is None else self._lasting(at, dur))
+            if at in gone:
                 start, end = self._without(at, (start, end), reach, waited)
             reach, last = np.maximum(reach, end), start
             first = start if first is None else np.minimum(first, start)
@@ -285,6 +288,13 @@ class _Queues:
                 state.kept.start[item], state.kept.end[item] = start[0], end[0]
         if first is not None and last is not None:
             state.reach[queue], state.first[queue], state.last[queue] = reach, first, last
+
+    def _gone(self, low: int, high: int) -> frozenset[int]:
+        """Those of some activities of which a share is gone somewhere, counted from the stretch's first."""
+        if self._share is None:
+            return frozenset()
+        share = self._share[low - self._low : high - self._low]
+        return frozenset((low - self._low + np.flatnonzero(share.any(axis=1))).tolist())
 
     def _waited(self, at: int) -> NDArray[np.int64] | None:
         """When other queues let an activity start: whatever comes after it has waited, too."""
@@ -303,31 +313,32 @@ class _Queues:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Start and end where a share is gone: what is gone needs no launch, and goes on where the queue is."""
         start, end = times
-        if self._gone is None or self._left is None:
+        if self._share is None:
             return start, end
+        share, dur = self._share[at], end - start
         if not self._columns.first[self._low + at]:
             ready = reach if waited is None else np.maximum(reach, waited)
-            start = np.where(self._gone[at], np.minimum(start, ready), start)
-        return start, np.where(self._gone[at], start + self._left[at], end)
+            start = np.where(share > 0, np.minimum(start, ready), start)
+        return start, np.where(share > 0, start + _left(share, dur), end)
 
     def _at_once(self, queue: int, low: int, high: int) -> None:
         """Many activities that start after everything before them in their queue."""
         columns, state = self._columns, self._state
         inside = slice(low - self._low, high - self._low)
         reach = state.reach.get(queue, self._never)
-        gap, dur, is_first = columns.gap[low:high, None], self._dur[inside], columns.first[low:high, None]
+        gap, is_first = columns.gap[low:high, None], columns.first[low:high, None]
+        dur = self._lasting(inside, columns.dur[low:high, None])
         external, waited = self._external(low, high)
         rise, ready = np.maximum(gap + dur, 0), external + dur
-        gone = None if self._gone is None else self._gone[inside]
-        left = None if self._left is None else self._left[inside]
-        if gone is not None and left is not None:
+        if self._share is not None:
+            gone, left = self._share[inside] > 0, _left(self._share[inside], dur)
             rise = np.where(gone, left, rise)
             ready = np.where(gone, np.where(is_first, external, waited) + left, ready)
         reached = follow(reach, rise, ready, None)
         before = np.concatenate([reach[None], reached[:-1]])
         start = np.maximum(before + gap, external)
         end = start + dur
-        if gone is not None and left is not None:
+        if self._share is not None:
             start = np.where(gone & ~is_first, np.minimum(start, np.maximum(before, waited)), start)
             end = np.where(gone, start + left, end)
         earliest = start.min(axis=0)
@@ -368,3 +379,9 @@ def _between(ranks: NDArray[np.int64], span: Span) -> slice:
 def _within(ranks: NDArray[np.int64], span: Span) -> NDArray[np.int64]:
     """Those of sorted ranks that lie in a span."""
     return ranks[_between(ranks, span)]
+
+
+def _left(share: NDArray[np.float64], dur: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What stays of activities of which a share is gone, ns; nothing where all of one is, or none."""
+    stays: NDArray[np.int64] = np.where(share > 0, np.rint((1 - share) * dur), 0).astype(np.int64)
+    return stays
