@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.sorted_unique import sorted_unique
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Struct, frozen=True):
     """Disjoint intervals in time order; intervals that touch are one."""
 
     start: NDArray[np.int64]

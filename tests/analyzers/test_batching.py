@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from rooftrace.analyzers import batching, collectives
 from tests.analyzers.counted import counted, looks_of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from rooftrace.analyzers import compute
 from rooftrace.analyzers.workload import bound_score, covered_ns, gap_score

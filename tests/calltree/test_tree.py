@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from itertools import pairwise
 from unittest import mock
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rooftrace.calltree import build_tree, check_tree
 from rooftrace.calltree import tree as tree_module

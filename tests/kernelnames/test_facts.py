@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
+from msgspec.structs import fields
 
 from rooftrace.kernelnames import KernelFacts, describe
 

@@ -56,7 +56,7 @@ def events(draw: st.DrawFn) -> tuple[str, str, int, int]:
     return text, name, start, dur
 
 
-# A GPU event that is written twice is dropped.
+# A GPU event of one launch that is written twice is dropped.
 DIFFERENT = st.lists(events(), max_size=12, unique_by=lambda event: event[1:])
 SPACES = st.text(alphabet=" \t\r\n", max_size=3)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import os
 from collections.abc import Sequence
@@ -39,12 +38,10 @@ def long_trace(count: int = 300) -> bytes:
 
 def same(one: Trace, other: Trace) -> bool:
     """Equal in everything, numbers of names and lanes included."""
-    for item in dataclasses.fields(one):
-        mine, theirs = getattr(one, item.name), getattr(other, item.name)
-        if dataclasses.is_dataclass(mine) and item.name == "flows":
-            equal = all(
-                np.array_equal(getattr(mine, f.name), getattr(theirs, f.name)) for f in dataclasses.fields(mine)
-            )
+    for name in one.__struct_fields__:
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if name == "flows":
+            equal = all(np.array_equal(getattr(mine, f), getattr(theirs, f)) for f in mine.__struct_fields__)
         elif isinstance(mine, np.ndarray):
             equal = mine.dtype == theirs.dtype and np.array_equal(mine, theirs)
         else:

@@ -358,7 +358,9 @@ def test_a_kernel_that_is_written_twice_runs_once():
         builder.kernel("gemm", ts=at, dur=4, correlation=correlation, stream=7)
     builder.kernel("empty", ts=20, dur=0, correlation=4, stream=7)
     builder.kernel("empty", ts=20, dur=0, correlation=4, stream=7)
+    for _ in range(2):
+        builder.kernel("of no known launch", ts=30, dur=4, stream=7)
     trace = builder.build()
 
-    assert trace.correlation.tolist() == [1, 2, 3, 4, 4]
+    assert trace.correlation.tolist() == [1, 2, 3, 4, 4, -1, -1]
     assert trace.dropped.counts == {"GPU event written twice": 1}

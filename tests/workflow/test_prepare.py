@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rooftrace.workflow import AnalyzeOptions
 from rooftrace.workflow.prepare import device_ledgers_of, prepare_workload

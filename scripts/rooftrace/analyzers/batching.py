@@ -9,10 +9,10 @@ time that they wait stays, and so does the last of their calls; the other calls 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.analyzers import claims
 from rooftrace.analyzers.collectives import asked_by
@@ -40,8 +40,7 @@ _ENOUGH_EQUALS = 3
 _NEVER = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Usual:
+class _Usual(Struct, frozen=True, kw_only=True):
     """What collectives of one kind and group take without waiting, by size: sizes that are known, ascending."""
 
     nbytes: NDArray[np.int64]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.analyzers.messages import nearest
 from rooftrace.calltree import PHASES, Link, is_step_name
@@ -34,8 +34,7 @@ _MOST_AROUND = 6
 _DDP_COPIES = {"bucket": ("copy_bucket_to_grad",), "buffer": ("broadcast_coalesced", "_sync_buffers")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """A finding without id and score.
 
     ``gap_ns`` is what the scored remedy takes away, of an upper bound all the time that it bounds; ``most_ns`` what a

@@ -11,10 +11,10 @@ send. Of the last nothing tells how much can go: then the claim is an upper boun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.analyzers import claims, exposure
 from rooftrace.analyzers.messages import UNKNOWN, Message, find_messages
@@ -59,8 +59,7 @@ _TOLD = "told"
 _SPARSE_PIPELINE = ("sparse_data_dist",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collectives:
+class Collectives(Struct, frozen=True, kw_only=True):
     """The communication of a run; arrays have one entry an activity."""
 
     index: NDArray[np.int64]  # the activity
@@ -157,8 +156,7 @@ def _exposed_claim(workload: Workload, found: Collectives, kinds: list[str], exp
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Remedy:
+class _Remedy(Struct, frozen=True, kw_only=True):
     """What the times of some collectives point to, and what it takes from each of them."""
 
     saved_ns: NDArray[np.int64]

@@ -17,10 +17,11 @@ What it cannot see: why a kernel is slow inside (occupancy, bank conflicts, cach
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.analyzers.compute_evidence import (
     RunFacts,
@@ -69,8 +70,7 @@ _ANALYZER_OF_LOOPS = "gemm"
 _FASTER_THAN_RATED = ("inconsistent", "above-achievable")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Free:
+class _Free(Struct, frozen=True, kw_only=True):
     """Which activities no fusion finding claims, and what is said of the run in each finding."""
 
     activities: NDArray[np.bool_]

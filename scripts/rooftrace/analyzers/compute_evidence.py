@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import platforms
 from rooftrace.analyzers.compute_kernels import kernel_evidence
@@ -28,8 +29,7 @@ _MAX_NAMES = 6
 _ENGINES = (("vllm", "vLLM"), ("sglang", "SGLang"), ("sgl_kernel", "SGLang"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
+class RunFacts(Struct, frozen=True, kw_only=True):
     """What is told of a run once and said of each finding, and the layout copies of each op group, ns."""
 
     evidence: dict[str, EvidenceValue]

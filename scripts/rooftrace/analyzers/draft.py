@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from rooftrace.contracts.evidence import FindingEvidence
     from rooftrace.replay.edits import Edit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, frozen=True, kw_only=True):
     """``finding`` holds a gap share as its provisional score; the replay of ``edit`` replaces it.
 
     ``most_ns`` is what the fix can save at most (METHODS: impact): the scoring never claims more.

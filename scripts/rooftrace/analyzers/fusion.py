@@ -16,10 +16,11 @@ whether a library offers the fused kernel for just this shape.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.analyzers.draft import Draft
 from rooftrace.analyzers.fusion_summary import summary_of
@@ -63,16 +64,14 @@ _LAUNCH_BOUND = "launch_bound"
 _NAMES_ONLY = "known from kernel names alone: no ops and no shapes recorded"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(Struct, frozen=True, kw_only=True):
     """Equal instances that stand for a finding: those of the candidate that saves or takes most."""
 
     candidate: Candidate
     calls: Calls
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusionDraft(Draft):
+class FusionDraft(Draft, frozen=True, kw_only=True):
     """A draft and the activities it claims, whose own gaps no other finding may count then."""
 
     claims: NDArray[np.int64]

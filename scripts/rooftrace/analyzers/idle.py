@@ -14,10 +14,10 @@ What it cannot see: what other processes did; what a host thread did that record
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from rooftrace.analyzers.draft import Draft
 from rooftrace.analyzers.idle_edits import edit_of

@@ -7,10 +7,10 @@ if the same launches occur in such a stretch again, or if the stretch itself con
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Link
 from rooftrace.schedule import WaitKind
@@ -28,8 +28,7 @@ _CLEARLY_MORE = 1.05
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads the codes of a rolling hash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sequences:
+class Sequences(Struct, frozen=True, kw_only=True):
     """Instances of repeating sequences, by (lane, start): the host time of each and what it launches."""
 
     lane: NDArray[np.int64]
@@ -41,8 +40,7 @@ class Sequences:
     call_ns: int  # usual duration of a launch call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Launches:
+class _Launches(Struct, frozen=True, kw_only=True):
     """Launches of a device by (lane, call): nodes, activities, keys, and where a new stretch begins."""
 
     node: NDArray[np.int64]

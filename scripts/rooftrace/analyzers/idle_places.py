@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import is_step_name
 from rooftrace.causes import thread_looked_at, user_frames
@@ -39,8 +39,7 @@ _GENERATED = re.compile(
 _ASSERTS = re.compile(r"assert_size_stride|assert_alignment")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cover:
+class Cover(Struct, frozen=True, kw_only=True):
     """Names open during gaps: the gaps' time for which each was, ns, and the usual length of one, ns."""
 
     code: NDArray[np.int64]

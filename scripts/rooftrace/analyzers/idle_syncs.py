@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.analyzers.claims import MIN_COPY_PCT
 from rooftrace.analyzers.idle_edits import cuts
@@ -64,8 +65,7 @@ _CLASS_OF = {f"aten::{name}": kind for kind, names in _CLASSES.items() for name 
 _NEARLY_ALL = 0.9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
+class Copies(Struct, frozen=True, kw_only=True):
     """The copies of one direction that calls of an op waited for."""
 
     waits: int
@@ -73,8 +73,7 @@ class Copies:
     nbytes: int  # moved by them; -1 where a size is not recorded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncKind:
+class SyncKind(Struct, frozen=True, kw_only=True):
     """The blocking calls of one op, whatever they copy: without those of one direction the next ones would wait."""
 
     op: str

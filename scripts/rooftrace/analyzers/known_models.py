@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from rooftrace.contracts.fencing import one_line
 from rooftrace.pack import KNOWLEDGE
@@ -21,8 +21,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9 ._+/()-]")
 _COMPARED = ("layers", "hidden", "intermediate", "heads", "vocabulary", "experts", "layer_class")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class Sizes(Struct, frozen=True, kw_only=True):
     """What shapes and module counts tell of the main network; None where they do not."""
 
     layers: int | None = None
@@ -40,8 +39,7 @@ class Sizes:
     image_batch: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Family:
+class _Family(Struct, frozen=True, kw_only=True):
     """Models whose classes or source files look alike."""
 
     pattern: re.Pattern[str]

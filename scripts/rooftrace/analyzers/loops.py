@@ -10,10 +10,11 @@ bytes together. It cannot be seen whether the calls share an operand; then it mo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace import platforms
 from rooftrace.analyzers.gemm_shapes import gemm_evidence
@@ -39,8 +40,7 @@ _LEAST_CALLS = 4
 _TILE = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """Calls of one group in a row: their activities, and the batched product's time.
 
     ``gap_ns`` is what the batched product saves of calls that are queued, ``most_ns`` what it can save in this run.
@@ -54,8 +54,7 @@ class Run:
     most_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loops:
+class Loops(Struct, frozen=True, kw_only=True):
     """All runs: the workload cut down to their calls, its groups, and the change of the run."""
 
     workload: Workload

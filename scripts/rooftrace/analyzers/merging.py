@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.analyzers.idle_edits import cuts
 from rooftrace.calltree import Callers
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from rooftrace.analyzers.workload import Workload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Struct, frozen=True, kw_only=True):
     """Activities in a row, by start, and the time that one in their place takes, ns.
 
     ``at_end``: it stands where the last of them stood, because it needs what comes before each of them.

@@ -9,10 +9,11 @@ A message's size is that of the NCCL tests: the whole buffer, so what a rank han
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.opmodels import ITEMSIZE, category_of, normalise_dtype, op_from_record
 from rooftrace.sorted_unique import distinct_rows, sorted_unique
@@ -54,8 +55,7 @@ _WITH_GROUP_SIZE = (8, 10)
 _MOST_RANKS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """What several calls have in common; "" and -1 where it is not known."""
 
     kind: str = UNKNOWN

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.analyzers import model_shapes as shapes
 from rooftrace.analyzers.known_models import Sizes, guess
@@ -62,8 +62,7 @@ _LIBRARY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Network:
+class _Network(Struct, frozen=True, kw_only=True):
     """Paths of one outermost module class, and the kernel time launched under them."""
 
     name: str
@@ -71,8 +70,7 @@ class _Network:
     ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stack:
+class _Stack(Struct, frozen=True, kw_only=True):
     """The layers of a network: their class, how many the heaviest stack has, and its paths."""
 
     layer_class: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import module_class
 from rooftrace.calltree.surroundings import record_op
@@ -41,8 +41,7 @@ _MOST_EXPERTS = 1_024
 _ROUTER = re.compile(r"gate$|router", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A forward call of one op with one set of shapes in one module, and how often it ran."""
 
     op: str

@@ -17,8 +17,9 @@ point to (less waiting, a faster link), and by all of it, an upper bound, where 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rooftrace.analyzers import batching, claims, collectives, transfers
 from rooftrace.analyzers.draft import Draft

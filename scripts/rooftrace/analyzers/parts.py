@@ -7,10 +7,10 @@ a forward pass run again with the memory to keep its results. What is left of a 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from rooftrace.calltree import Link, Work, part_of
 from rooftrace.contracts.base import ANALYZER_OF_CATEGORY

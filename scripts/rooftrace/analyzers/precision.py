@@ -6,8 +6,9 @@ TF32, or in a 16-bit format. Only products that FLOPs bound gain so; which preci
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import platforms
 from rooftrace.roofline import Rating
@@ -27,8 +28,7 @@ _FLOAT = "float32"
 _FORMATS = (("tfloat32", 1.0), ("bfloat16", 0.5), ("float16", 0.5))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
+class Remedy(Struct, frozen=True, kw_only=True):
     """The precision that a product could have, and its floor there, of one instance."""
 
     precision: str

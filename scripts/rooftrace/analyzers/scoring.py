@@ -6,10 +6,10 @@ more than its bound. Where the constraints explain too little of the critical pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.analyzers.workload import CLOSURES
 from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
@@ -39,8 +39,7 @@ _OTHER_PLACES = 3
 _FIRST_PLACES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class Scores(Struct, frozen=True, kw_only=True):
     """Findings with their scores, in the order of the drafts, and the spans left when the first ones are fixed."""
 
     findings: list[FindingEvidence]

@@ -6,10 +6,10 @@ half the bandwidth of the memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace import platforms
 from rooftrace.analyzers import claims, exposure
@@ -48,8 +48,7 @@ _ENDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transfers:
+class Transfers(Struct, frozen=True, kw_only=True):
     """The copies of a run; arrays have one entry an activity."""
 
     index: NDArray[np.int64]  # the activity

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.contracts.base import Score
 from rooftrace.intervals import union
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 CLOSURES = (0.75, 0.875, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True):
     """A run ready to be analysed; groups, ratings and op_ids are parallel."""
 
     trace: Trace

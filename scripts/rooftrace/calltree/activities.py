@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.kernelnames import KernelInfo, describe
 from rooftrace.sorted_unique import sorted_unique
@@ -51,8 +52,7 @@ _GRAPH = "graphlaunch"
 _NUMBERED_LANE = re.compile(r"(?:stream )?(\d{1,9})\b", re.IGNORECASE)
 
 
-@dataclass(slots=True, kw_only=True)
-class Activities:
+class Activities(Struct, kw_only=True):
     """One entry a GPU event, by (device, start, file order); ``end`` and ``dur`` count, ``raw_dur`` was recorded."""
 
     row: NDArray[np.int64]
@@ -90,7 +90,7 @@ class Activities:
         """The activities for which ``keep`` holds."""
         whole = ("infos", "apart")
         return Activities(
-            **{name: getattr(self, name)[keep] for name in self.__slots__ if name not in whole},
+            **{name: getattr(self, name)[keep] for name in self.__struct_fields__ if name not in whole},
             infos=self.infos,
             apart=self.apart,
         )

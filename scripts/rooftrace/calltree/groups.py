@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace import opmodels
 from rooftrace.calltree.activities import Link, Work
@@ -35,8 +36,7 @@ _FEW = 32
 _FLOAT = re.compile(r"^-?\d+\.\d*(?:e[-+]?\d+)?$|^-?\d+e[-+]?\d+$|^-?(?:inf|nan)$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpGroup:
+class OpGroup(Struct, frozen=True, kw_only=True):
     """Instances of one op. Arrays hold one entry an instance, or one an activity where the name says so."""
 
     name: str

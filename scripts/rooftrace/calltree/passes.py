@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace import opmodels
 from rooftrace.sorted_unique import sorted_unique
@@ -40,8 +40,7 @@ _FRAME = re.compile(r"^.+\(\d+\): .+")
 _DEEPEST_MODULE = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(Struct, frozen=True, kw_only=True):
     """Per node: indices of related nodes (-1: none), module path ids and phases; 32 bits: widen before computing."""
 
     op: NDArray[np.int32]  # innermost op

@@ -6,10 +6,10 @@ otherwise be most of the trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree.activities import Activities, Work
 from rooftrace.units import NS_PER_MS, NS_PER_S
@@ -25,8 +25,7 @@ _SLOWEST_COPY_BYTES_PER_S = 10_000_000
 _COPY_LATENCY_NS = NS_PER_MS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined:
+class Quarantined(Struct, frozen=True, kw_only=True):
     """An activity whose recorded duration cannot be true."""
 
     index: int

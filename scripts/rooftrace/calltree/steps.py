@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree.activities import Link
 from rooftrace.sorted_unique import sorted_unique
@@ -33,8 +33,7 @@ _EDGE_KERNELS = 4
 _MAX_CANDIDATES = 500  # each costs a comparison of the whole sequence, about 0.5 ms for a million kernels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(Struct, frozen=True, kw_only=True):
     """Steps in time order; ``of_activity`` gives each activity's step, -1 for work launched before the first."""
 
     names: tuple[str, ...]

@@ -8,11 +8,12 @@ be it agree.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.opmodels import Op, Tensor, category_of, op_from_record
 from rooftrace.opmodels.embedding_tables import lookup_shape
@@ -46,8 +47,7 @@ _TWINS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """A call with arguments that are not its own record, and where they are from."""
 
     op: Op

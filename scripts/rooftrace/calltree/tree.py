@@ -7,11 +7,11 @@ out and counted: they are most of a trace with stacks and own no launch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import HOST_KINDS, Kind
@@ -30,8 +30,7 @@ _FEW = 200
 _MOST_ROUNDS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallTree:
+class CallTree(Struct, frozen=True, kw_only=True):
     """Nodes in (thread, start) order; every column has one entry a node, -1 stands for "none".
 
     Numbers of rows and nodes take 32 bits: widen before computing.
@@ -148,8 +147,7 @@ def _within(
     return start, end, length
 
 
-@dataclass(frozen=True, slots=True)
-class _Nesting:
+class _Nesting(Struct, frozen=True):
     """Parents, depths, ends cut to the parent's, and how many were cut."""
 
     parent: NDArray[np.int32]

@@ -8,11 +8,12 @@ suffices, which is nearly always.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.calltree.activities import Activities, Work
 from rooftrace.calltree.surroundings import Surroundings, record_op
@@ -42,16 +43,14 @@ _ANY_DTYPE = "float32"  # to ask whether a cost fails for its dtype alone
 _ENOUGH = 64  # calls of one name and module that are compared before they are taken to agree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A call as it is costed, and what of it is not its own record."""
 
     op: Op
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Units:
+class Units(Struct, frozen=True, kw_only=True):
     """For each activity the node that it counts for and the call (-1: none, or the node's own record)."""
 
     node: NDArray[np.int64]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
@@ -22,8 +22,7 @@ SLOW_NS = 50_000
 _LOADING_SHARE = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlowCalls:
+class SlowCalls(Struct, frozen=True, kw_only=True):
     """One entry a row of the trace.
 
     A launch is the first of its kind if its kernel was not launched before, any other call if its name was not

@@ -6,10 +6,10 @@ A row is one kind of work at most; the first rule that fits decides. Names are t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import PHASES
 from rooftrace.causes.calls import find_slow_calls
@@ -34,8 +34,7 @@ _RANGES = (Kind.CPU_OP, Kind.ANNOTATION)
 _SLASH = r"[/\\]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     cause: Cause
     kinds: tuple[Kind, ...]
     pattern: re.Pattern[str]
@@ -128,8 +127,7 @@ _OVERHEADS = (
 _STEP_LIKE = re.compile(r"^ProfilerStep|^Optimizer\.|^enumerate\(DataLoader\)|DataParallel\.forward$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostWork:
+class HostWork(Struct, frozen=True, kw_only=True):
     """Host events by what they are; ``overheads`` have no lane and lie on lane 0."""
 
     special: dict[Cause, Spans]

@@ -8,10 +8,10 @@ same on all threads, since work is handed over between them. What is left is hos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Work
 from rooftrace.causes.calls import SLOW_NS
@@ -43,8 +43,7 @@ _STALL_NS = 1_000_000
 _CLOCK_NS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """What the search looks at. ``whole`` are the gaps up to the return of the launch, ``before`` up to its begin."""
 
     trace: Trace

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Work
 from rooftrace.ledger import gap_columns
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from rooftrace.schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gaps:
+class Gaps(Struct, frozen=True, kw_only=True):
     """Gaps by (device, start) and the launches of the activities after them.
 
     Where there is no launch, node and lane are -1 and times are those of the gap's end.

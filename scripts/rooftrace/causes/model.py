@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,8 +65,7 @@ HOST_CAUSES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
+class Pieces(Struct, frozen=True, kw_only=True):
     """Stretches of host threads that gaps are blamed on; several a gap where several calls are responsible."""
 
     gap: NDArray[np.int64]  # index of the gap
@@ -76,8 +75,7 @@ class Pieces:
     end: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdleCauses:
+class IdleCauses(Struct, frozen=True, kw_only=True):
     """Gaps by (device, start), one entry each; -1 stands for "none". Rows are rows of the trace.
 
     Rows rather than nodes of the tree, since Python frames without events in them have no node.

@@ -5,10 +5,10 @@ Everything works on whole columns; the only loops are over threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.intervals import union
 from rooftrace.sorted_unique import common_values, grouped, sorted_unique
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _LONGEST = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spans:
+class Spans(Struct, frozen=True, kw_only=True):
     """Intervals by (lane, start) that do not overlap on a lane; ``row`` is the event each stands for."""
 
     lane: NDArray[np.int64]
@@ -68,8 +67,7 @@ class Spans:
             yield np.flatnonzero(windows.lane == lane), low, high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Windows:
+class Windows(Struct, frozen=True, kw_only=True):
     """Windows of time on threads; empty where the end is not after the start."""
 
     lane: NDArray[np.int64]
@@ -85,8 +83,7 @@ class Windows:
         return Windows(lane=self.lane[keep], start=self.start[keep], end=self.end[keep])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlaps:
+class Overlaps(Struct, frozen=True, kw_only=True):
     """Pairs of a window and an interval, by window, and the time they share."""
 
     window: NDArray[np.int64]
@@ -206,8 +203,7 @@ def _open_at_any(
     return places[opened < closed]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nest:
+class Nest(Struct, frozen=True, kw_only=True):
     """Nested intervals of one thread, ready to be asked which are open at a time."""
 
     order: NDArray[np.int64]

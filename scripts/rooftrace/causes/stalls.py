@@ -6,10 +6,10 @@ Whatever the GPU did meanwhile: where it waits for other ranks in a collective, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.causes.classes import COLLECTIVE_OP, special_time
 from rooftrace.causes.quiet import longest_quiet
@@ -33,8 +33,7 @@ _COPY = re.compile(r"memcpy", re.IGNORECASE)
 _FEWEST = 5  # calls of a name from which "mostly" means something
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalls:
+class Stalls(Struct, frozen=True, kw_only=True):
     """One entry a stall, by (thread, start): the call, and the stretch without any event in it, less what is usual."""
 
     node: NDArray[np.int64]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace.causes.model import Cause, Pieces
 from rooftrace.sorted_unique import distinct_rows
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, kw_only=True):
     """One entry a gap; cause -1 is undecided. Filled in place, each gap once."""
 
     cause: NDArray[np.int64]

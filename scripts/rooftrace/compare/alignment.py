@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.compare.kernelwise import Meeting, meetings, unlike_owned
 from rooftrace.compare.leaves import Leaf
@@ -29,8 +29,7 @@ _WRITTEN_OUT = (frozenset(("attention",)), frozenset(("moe",)), frozenset(("conv
 _ANYTHING = frozenset(("triton", "generic"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """Slots that stand for each other; one side is empty where there is no counterpart.
 
     ``scope`` is the path of the module that has no counterpart as a whole; empty where the parent has one.

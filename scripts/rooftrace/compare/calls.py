@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import PHASES, Link
 from rooftrace.sorted_unique import sorted_unique
@@ -22,8 +22,7 @@ HEADS = (*PHASES, BEFORE_WINDOW, UNKNOWN_LAUNCH)
 _GRAPH = "graphlaunch"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(Struct, frozen=True, kw_only=True):
     """One entry a call, by the time of its first launch; -1 stands for none."""
 
     of_activity: NDArray[np.int64]  # the call of each activity

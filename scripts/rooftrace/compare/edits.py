@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.causes import HOST_CAUSES, Cause
 from rooftrace.intervals import union
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rooftrace.compare.table import Half, Measured, Row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix:
+class Fix(Struct, frozen=True, kw_only=True):
     """An edit, whether a floor kept it from reaching the other side, and whether a replay can tell its gain."""
 
     edit: Edit

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import module_class
 from rooftrace.causes import HOST_CAUSES, Cause
@@ -55,8 +55,7 @@ _SAME_GAP = 0.2
 _OWN_CHANGE = 0.2
 
 
-@dataclass(slots=True, kw_only=True)
-class Found:
+class Found(Struct, kw_only=True):
     """Rows of one cause and subject; ``numbers`` are their places in the table."""
 
     cause: str

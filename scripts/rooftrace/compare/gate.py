@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.compare.noise import lower_bound
 from rooftrace.compare.records import category_of
@@ -27,8 +27,7 @@ CATEGORIES: tuple[str, ...] = tuple(Category.__args__)  # type: ignore[attr-defi
 _KINDS = ("span", "idle", "category:SLUG", "kernel:REGEX")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class Metric(Struct, frozen=True, kw_only=True):
     """What is watched."""
 
     text: str

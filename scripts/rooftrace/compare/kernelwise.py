@@ -6,10 +6,10 @@ and calls whose kernels meet belong together, however many there are on either s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.compare.sequence import align
 
@@ -31,8 +31,7 @@ _CLEARED = frozenset(("gemm", "reduction", "layer norm backward", "convolution")
 _LEAST_UNOWNED = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meeting:
+class Meeting(Struct, frozen=True, kw_only=True):
     """Calls that belong together, as ranges of positions."""
 
     base: tuple[int, int]

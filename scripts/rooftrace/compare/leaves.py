@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace.compare.calls import HEADS, find_calls
 from rooftrace.compare.names import same_kernel, same_op
@@ -27,16 +27,14 @@ _LEAST_WITH_OPS = 0.5
 _MOST_UNLIKE = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class Level(Struct, frozen=True, kw_only=True):
     """The finest structure that both sides have: ``modules``, ``ops`` or ``kernels``, with phases or without."""
 
     name: str
     phases: bool
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Leaf:
+class Leaf(Struct, kw_only=True, eq=False):
     """A slot: what is called at one place, with the numbers of its calls over all steps."""
 
     path: tuple[str, ...]  # phase and modules
@@ -58,8 +56,7 @@ class Leaf:
         return self.category in _MOVES or MOVING_KINDS.issuperset(self.kinds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slots:
+class Slots(Struct, frozen=True, kw_only=True):
     """The slots of a side in order of first appearance."""
 
     side: Side

@@ -6,10 +6,10 @@ The table is ``knowledge/equivalents.json``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
+from msgspec import Struct
 
 from rooftrace.errors import InternalError
 from rooftrace.pack import KNOWLEDGE
@@ -34,8 +34,7 @@ class EquivalentsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     kernels: list[EquivalenceRecord]
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     exact: dict[str, str]
     patterns: tuple[tuple[re.Pattern[str], str], ...]
 

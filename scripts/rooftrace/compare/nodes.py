@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace.calltree import module_class
 from rooftrace.compare.leaves import Leaf
@@ -23,8 +23,7 @@ LEAF_WEIGHTS = (12, 8, 6, 4, 2)
 WEIGHTS = (48, 40, 24, 20, *LEAF_WEIGHTS[:3])
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Node:
+class Node(Struct, kw_only=True, eq=False):
     """A module (or a phase, or the whole run) with what is called in it, in order of first appearance."""
 
     path: tuple[str, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.compare.alignment import align_trees
 from rooftrace.compare.findings import find, window_ns
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from rooftrace.compare.table import Row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """What was compared and found; rows and causes are parallel, most difference first."""
 
     base: Measured
@@ -51,8 +51,7 @@ class Comparison:
         return window_ns(self.target)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """Two sides aligned, before anything is judged; rows in no order."""
 
     base: Measured

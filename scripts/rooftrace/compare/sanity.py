@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.compare.kernelwise import unlike_owned
 from rooftrace.sorted_unique import sorted_unique
@@ -27,8 +27,7 @@ NOTHING_PCT, OTHER_MODEL_PCT, PARTLY_PCT = 30.0, 50.0, 80.0
 _SAME_MODEL = 0.3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Struct, frozen=True, kw_only=True):
     """One thing to know; ``limit`` and ``severe`` weaken the verdict."""
 
     code: str
@@ -36,8 +35,7 @@ class Note:
     severity: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aligned:
+class Aligned(Struct, frozen=True, kw_only=True):
     """How much of the kernel time has a counterpart, per cent of each side's."""
 
     base_pct: float

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.sorted_unique import sorted_unique
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rooftrace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(Struct, frozen=True, kw_only=True):
     """A run ready to be compared; groups and ratings are parallel."""
 
     trace: Trace

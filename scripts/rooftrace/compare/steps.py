@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +19,7 @@ _CUT_OFF = 0.5
 LEAST_STEPS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Struct, frozen=True, kw_only=True):
     """The steps of one side: those that tell what a step takes, and those whose sum is compared."""
 
     kept: tuple[int, ...]  # steady steps

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace.causes import CAUSE_NAMES, Cause
 from rooftrace.compare.names import same_op
@@ -27,8 +27,7 @@ IDLE, LEFT_OUT = "idle", "steps left out"
 _NAMED = (Cause.SYNCHRONISATION, Cause.MEMORY_MANAGEMENT)
 
 
-@dataclass(slots=True, kw_only=True)
-class Half:
+class Half(Struct, kw_only=True):
     """One side of a row. Times are over the compared window, ns; ``steps_ns`` has one entry a steady step."""
 
     ns: int = 0
@@ -52,8 +51,7 @@ class Half:
         return self.raw_ns / self.calls if self.calls else 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class Row:
+class Row(Struct, kw_only=True):
     """A row; ``kind`` is ``op``, ``block``, ``idle`` or ``left_out``."""
 
     path: tuple[str, ...]
@@ -70,8 +68,7 @@ class Row:
         return self.target.ns - self.base.ns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(Struct, frozen=True, kw_only=True):
     """A side with its slots, shares and window."""
 
     slots: Slots

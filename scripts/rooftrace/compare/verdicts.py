@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.causes import CAUSE_NAMES
 from rooftrace.compare.leaves import MOVING_KINDS
@@ -34,8 +34,7 @@ _LEAST_KERNELS, _LEAST_CATEGORIES = 4, 2
 CAUSES: tuple[str, ...] = get_args(RowCause)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
+class Judge(Struct, frozen=True, kw_only=True):
     """Decides causes; ``pace`` is the common ratio of a uniform slowdown, None without one."""
 
     base: Measured

@@ -29,7 +29,7 @@ _KIND_OF_KEY = {
         ("host", "hostname", "host_name", "node", "nodename", "node_name", "machine", "machine_name"), "host"
     ),
     **dict.fromkeys(("fqdn", "computername", "computer_name", "master_addr", "slurmd_nodename"), "host"),
-    **dict.fromkeys(("slurm_nodelist", "slurm_job_nodelist", "pod_name", "pod_ip", "host_ip"), "host"),
+    **dict.fromkeys(("slurm_nodelist", "slurm_job_nodelist", "pod_name"), "host"),
     **dict.fromkeys(("slurm_job_user", "slurm_job_account"), "user"),
     **dict.fromkeys(("job", "jobname", "job_name", "slurm_job_name", "run_name", "experiment_name"), "job"),
     **dict.fromkeys(("home", "userprofile"), "home"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import orjson
+from msgspec import Struct
 
 from rooftrace.errors import CheckFailed
 
@@ -23,8 +23,7 @@ _INT = re.compile(r"-?[0-9]+")
 _FLOAT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """One column of a table."""
 
     name: str
@@ -33,8 +32,7 @@ class Column:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Struct, frozen=True, kw_only=True):
     """A CSV file's columns, in order."""
 
     name: str

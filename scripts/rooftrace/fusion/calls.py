@@ -6,10 +6,10 @@ it where it is itself a composition of several (attention by matrix products, a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Activities, CallTree, Context
 from rooftrace.calltree.surroundings import record_op
@@ -30,8 +30,7 @@ _A_TURN = 8
 _TRANSPARENT = ("autograd::engine::evaluate_function", "torch::autograd::")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusionInputs:
+class FusionInputs(Struct, frozen=True, kw_only=True):
     """What candidates are found from."""
 
     trace: Trace
@@ -41,8 +40,7 @@ class FusionInputs:
     platform: Platform | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(Struct, frozen=True, kw_only=True):
     """One entry a call, by (queue, start); ``step`` is its place among `step_node`, -1 without an op."""
 
     order: NDArray[np.int64]  # activities by (queue, start)

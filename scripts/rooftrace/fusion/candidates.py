@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooftrace.calltree import is_step_name, module_class
 from rooftrace.fusion.estimate import Estimate, estimate_chain, estimate_epilogue, estimate_loop
@@ -35,8 +36,7 @@ _LEAST_SHARE = 0.05
 _FORWARD = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """Equal instances; ``first`` is the first call of each, ``members`` are offsets of the calls that are replaced."""
 
     composition: Composition | None
@@ -95,8 +95,7 @@ class Candidate:
         return replace(self, first=self.first[keep], time_ns=self.time_ns[keep])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(Struct, frozen=True, kw_only=True):
     """What looked like a candidate and is none, with the reason."""
 
     what: str
@@ -105,8 +104,7 @@ class Rejected:
     time_ns: int
 
 
-@dataclass(slots=True, kw_only=True)
-class _Same:
+class _Same(Struct, kw_only=True):
     """Instances with equal calls, kernels, surroundings and class of scope."""
 
     first: list[int] = field(default_factory=list)
@@ -115,8 +113,7 @@ class _Same:
     high: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Around:
+class _Around(Struct, frozen=True, kw_only=True):
     """What the host called before a stretch, the stretch with what follows it, and where its calls are among those."""
 
     before: tuple[Meaning, ...]

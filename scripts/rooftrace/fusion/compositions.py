@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from rooftrace.contracts.fusion import FusionPatternFile
@@ -28,8 +28,7 @@ _BREAK = "\n"
 SAME = (("same",),)  # the sequence of the composition whose calls all have one word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composition:
+class Composition(Struct, frozen=True, kw_only=True):
     """A composition and what is looked for."""
 
     file: FusionPatternFile

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.calltree import PHASES
 from rooftrace.fusion.candidates import class_of
@@ -28,8 +29,7 @@ _FUNCTOR = re.compile(r"[A-Za-z_]*[A-Z_][A-Za-z_]{4,40}")  # the name of a funct
 _MOST_REPLACEMENTS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class Instance(Struct, frozen=True, kw_only=True):
     """One real occurrence: where and when it ran, and the activities that fusing would replace."""
 
     device: int

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.fusion.fused_time import FusedTime, Machine, Work, epilogue_time, fused_time
 from rooftrace.opmodels import ITEMSIZE
@@ -37,8 +39,7 @@ _NONLINEAR = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Struct, frozen=True, kw_only=True):
     """One instance, fused."""
 
     time: FusedTime

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.contracts.chains import Chain, ChainArgument, ChainStep, ChainTensor
@@ -30,8 +31,7 @@ _MOST_TEXT = 400
 _MOST_NAME = 160
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _Step(Struct, frozen=True, kw_only=True):
     wired: Wired
     role: Role
     kernel_ns: int

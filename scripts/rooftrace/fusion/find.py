@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace import roofline
 from rooftrace.fusion.calls import Calls, FusionInputs, collect_calls
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 NOTHING_SAVED = "nothing to save: as fast as the fused kernel would be"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusionResult:
+class FusionResult(Struct, frozen=True, kw_only=True):
     """Candidates, most saved first; ``unrated`` have no time to claim, ``named`` are known from kernel names alone."""
 
     calls: Calls

@@ -8,8 +8,9 @@ fits. Views carry a tensor's identity to its new shape. What is inferred so is a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooftrace.opmodels import ITEMSIZE
 
@@ -31,8 +32,7 @@ _COUNTERPART = {"sin": "cos", "cos": "sin"}
 _SEVERAL = 2
 
 
-@dataclass(slots=True, eq=False)
-class Value:
+class Value(Struct, eq=False):
     """A tensor in the stretch; ``maker`` is the position of the call that makes it, -1 if it comes from outside."""
 
     tensor: Tensor
@@ -52,8 +52,7 @@ class Value:
         return self.tensor.stored * ITEMSIZE[self.dtype] if self.dtype else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class Flow(Struct, frozen=True, kw_only=True):
     """Data flow among some calls of a stretch, the members."""
 
     external: tuple[Value, ...]  # read by members, made by none

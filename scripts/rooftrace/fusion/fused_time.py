@@ -7,8 +7,9 @@ its further operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import platforms
 from rooftrace.units import NS_PER_S
@@ -21,24 +22,21 @@ if TYPE_CHECKING:
 _SHARE_OF_OTHERS = 0.15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Struct, frozen=True, kw_only=True):
     """What fused kernels run on."""
 
     platform: Platform
     latency_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """What a fused kernel has to do: bytes of external tensors, FLOPs by (unit, precision)."""
 
     nbytes: int
     flops: Mapping[tuple[str, str], int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedTime:
+class FusedTime(Struct, frozen=True, kw_only=True):
     """Estimated time of the fused kernel, its own floor (the largest term alone) and what bounds it."""
 
     ns: int

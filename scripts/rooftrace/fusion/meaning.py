@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.calltree.surroundings import record_op
 from rooftrace.calltree.units import Call, cost_with_kernels
@@ -36,8 +38,7 @@ _TF32: Final = "tfloat32"
 _EITHER_HALF: Final = "bfloat16"  # stands for float16, too, where only the width is known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class Meaning(Struct, frozen=True, kw_only=True):
     """A distinct call. ``reads`` and ``writes`` are empty where ``reason`` says why they are not known."""
 
     name: str

@@ -6,10 +6,10 @@ No call is recorded, so there are no shapes and no claim about data or time: a s
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Link
 from rooftrace.fusion.compositions import Alphabet, Composition, find_all, load_compositions
@@ -36,8 +36,7 @@ _MOST_COUNTED = 64  # candidates, most saved first, that are looked for among th
 _FIRST_CHARACTER = 0x10000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedRun:
+class NamedRun(Struct, frozen=True, kw_only=True):
     """Instances of one sequence of kernel names; ``first`` is the first call (here: kernel) of each."""
 
     composition: Composition | None

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from rooftrace.fusion.tokens import base_word
 from rooftrace.opmodels import NoCostError, Op, Tensor, category_of

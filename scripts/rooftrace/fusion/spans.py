@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import PHASES
 from rooftrace.fusion.calls import Calls, FusionInputs, module_mask
@@ -26,8 +26,7 @@ _LONGEST = 48  # calls of a run without a composition
 _MOST = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spans:
+class Spans(Struct, frozen=True, kw_only=True):
     """Stretches of one composition (none: a run without one), by first and last call; ``scope`` is what they lie in."""
 
     composition: Composition | None

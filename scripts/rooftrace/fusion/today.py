@@ -6,10 +6,10 @@ saves at most. At the least a fused kernel is as far from its floor as the call 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.fusion.fused_time import FusedTime, Work, fused_time
 
@@ -26,8 +26,7 @@ NO_RESIDUAL = "some adds broadcast: no residual"
 _ADD_NORM = "add_norm"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Today:
+class Today(Struct, frozen=True, kw_only=True):
     """One candidate: its longest call, the best share of a floor among its calls, and the slow fused kernel, ns."""
 
     longest_ns: int

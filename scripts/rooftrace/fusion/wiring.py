@@ -8,8 +8,9 @@ what a known composition means decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooftrace.fusion.outputs import OVERWRITES
 from rooftrace.fusion.tokens import base_word
@@ -30,8 +31,7 @@ _REDUCED_BY = frozenset({"mean", "sum"})
 Source = tuple[int, int]  # call and number of its result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wired:
+class Wired(Struct, frozen=True, kw_only=True):
     """A call as far as wiring needs it: ``results`` as they are derived, none where they are not."""
 
     op: Op
@@ -40,8 +40,7 @@ class Wired:
     results: tuple[Tensor, ...]
 
 
-@dataclass(slots=True, eq=False)
-class _Value:
+class _Value(Struct, eq=False):
     tensor: Tensor
     source: Source
     is_made: bool  # by a call, or a view of what a call made

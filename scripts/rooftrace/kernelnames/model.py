@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Kind = Literal["kernel", "communication", "copy", "fill"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelFacts:
+class KernelFacts(Struct, frozen=True, kw_only=True):
     """What the name spells. `None` and `False` mean that the name does not say so, never the opposite."""
 
     # (m, n) or (m, n, k) of one thread block; attention: rows of Q, of K and, where spelled, head size.
@@ -31,8 +31,7 @@ class KernelFacts:
 NO_FACTS = KernelFacts()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelInfo:
+class KernelInfo(Struct, frozen=True, kw_only=True):
     """One distinct kernel name, described."""
 
     name: str  # as recorded; the key everywhere
@@ -44,8 +43,7 @@ class KernelInfo:
     facts: KernelFacts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyFacts:
+class CopyFacts(Struct, frozen=True, kw_only=True):
     """Where a copy or a memset goes; `None` where the name does not say."""
 
     direction: Literal["HtoD", "DtoH", "DtoD", "PtoP", "HtoH", "memset"] | None

@@ -12,11 +12,11 @@ longest plain part.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from rooftrace.errors import InputError
 from rooftrace.pack import KNOWLEDGE
@@ -74,8 +74,7 @@ class Probe(NamedTuple):
         return self.needle in text and (self.pattern is None or _compiled(self.pattern).search(text[1:]) is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """One library or category: its record and what is tried once a pattern of it has matched."""
 
     slug: str
@@ -96,8 +95,7 @@ class Rule:
 RuleTable = tuple[tuple[str, "str | None", Rule], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """All rules of a knowledge folder."""
 
     libraries: RuleTable

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rooftrace.kernelnames.demangle import demangle
 
@@ -19,8 +20,7 @@ _LAMBDA = re.compile(r"::\{[^{}]*\}|::operator(?: const)?(?![\w<])")
 _ENABLE_IF = re.compile(r"^(?:typename )?std::enable_if<[^(]{0,200}?>::type ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameText:
+class NameText(Struct, frozen=True, kw_only=True):
     """One kernel name, prepared once and looked at by every rule."""
 
     plain: str  # printable and demangled, at most 2,048 characters: facts are read from it

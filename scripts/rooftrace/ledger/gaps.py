@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.intervals import farthest
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapColumns:
+class GapColumns(Struct, frozen=True, kw_only=True):
     """Gaps in time order, in columns; ``before`` and ``after`` are indices in the given arrays."""
 
     start: NDArray[np.int64]

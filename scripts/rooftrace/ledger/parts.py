@@ -7,11 +7,11 @@ nested unions, so they sum to the span exactly, in every stretch of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.contracts.ledger import DeviceLedger, StepLedger
@@ -27,8 +27,7 @@ _COMMUNICATION, _COPY = 1, 2
 UNATTRIBUTED = "unattributed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     """What the ledger needs of one device's activities, by start; ``work`` is 0 compute, 1 communication, 2 copy."""
 
     device: int
@@ -41,8 +40,7 @@ class Timeline:
     gaps: GapCauses | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapCauses:
+class GapCauses(Struct, frozen=True, kw_only=True):
     """Stretches of a device's idle time, by start and without overlap, each with a cause (an index of names)."""
 
     start: NDArray[np.int64]

@@ -6,7 +6,8 @@ Repeated indices may hit a cache: a table smaller than what is looked up is read
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from .op import Op, Tensor
 from .parts import bf16, dtype_of, f32, fresh, i64, itemsize, require, size

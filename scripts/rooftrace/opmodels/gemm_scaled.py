@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from .gemm import pair_factor, product, two_dims
 from .op import Op, Tensor

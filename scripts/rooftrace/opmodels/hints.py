@@ -6,8 +6,9 @@ Nothing here is taken as usual: each function returns ``None`` (or the op as it 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from .dtypes import dtypes_in_kernel_name
 from .op import Arg, Op, Tensor

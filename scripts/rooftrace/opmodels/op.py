@@ -7,8 +7,9 @@ records of known form, and the accessors of ``Op`` raise ``NoCostError`` with a 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct
 
 from .dtypes import ITEMSIZE, dtype_of_scalar_type, normalise_dtype
 
@@ -29,8 +30,7 @@ class NoCostError(Exception):
     """The cost of an op cannot be derived; ``str()`` is the reason, one of few so that reports can add up by it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class Tensor(Struct, frozen=True, kw_only=True):
     """Shape, element type (PyTorch's name, ``None`` if not recorded) and strides in elements, if recorded."""
 
     shape: tuple[int, ...]
@@ -61,8 +61,7 @@ class Tensor:
 Arg = Tensor | tuple[Tensor, ...] | str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Op:
+class Op(Struct, frozen=True, kw_only=True):
     """One operator call."""
 
     name: str

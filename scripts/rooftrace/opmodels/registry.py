@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from .op import MALFORMED, NO_SHAPES, Arg, NoCostError, Op
 
@@ -22,8 +23,7 @@ CATEGORIES: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """What one call must do: FLOPs (a multiply-add is 2) and compulsory bytes."""
 
     flops: int
@@ -44,15 +44,13 @@ class Cost:
         return self.flops / self.bytes_total if self.bytes_total else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmodelled:
+class Unmodelled(Struct, frozen=True, kw_only=True):
     """Why an op has no cost."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(Struct, frozen=True, kw_only=True):
     """A worked example of a model: arguments, the expected result, and the arithmetic that gives it."""
 
     args: tuple[Arg, ...]
@@ -64,8 +62,7 @@ class Example:
     only: str | None = None  # the one name it holds for, where the names of a model read arguments differently
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(Struct, frozen=True, kw_only=True):
     """A cost function and what it is for."""
 
     names: tuple[str, ...]

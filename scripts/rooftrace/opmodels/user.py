@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec.structs import replace
 
 from .dtypes import ITEMSIZE
 from .op import NoCostError, Op

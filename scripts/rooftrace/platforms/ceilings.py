@@ -7,8 +7,9 @@ that a kernel beyond it shows as inconsistent. Missing figures are ``None``, nev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from rooftrace.contracts.platform import (
     CalibratedFile,
@@ -32,8 +33,7 @@ _MATRIX_ON_VECTOR = ("float32", "float64")
 _LATENCY_NS = 2000  # the default of a platform file, a rule of thumb
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ceiling:
+class Ceiling(Struct, frozen=True, kw_only=True):
     """A compute limit; ``flops_per_s`` is the one to rate against, ``datasheet`` the dense peak in FLOP/s."""
 
     flops_per_s: float
@@ -42,8 +42,7 @@ class Ceiling:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class BandwidthCeiling:
+class BandwidthCeiling(Struct, frozen=True, kw_only=True):
     """The memory's limit; ``bytes_per_s`` is the one to rate against, ``datasheet`` the peak in bytes/s."""
 
     bytes_per_s: float

@@ -6,9 +6,10 @@ Whatever is doubtful becomes a warning, and no platform is ever chosen by resemb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+from msgspec import Struct
 
 from rooftrace.platforms.catalogue import Platform, load_platforms
 
@@ -17,8 +18,7 @@ _GIB = 2**30
 How = Literal["name", "properties", "none"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeviceFacts:
+class DeviceFacts(Struct, frozen=True, kw_only=True):
     """A device as ``deviceProperties`` of a trace describes it; ``None`` for what the trace leaves out."""
 
     name: str
@@ -28,8 +28,7 @@ class DeviceFacts:
     memory_bytes: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Detection:
+class Detection(Struct, frozen=True, kw_only=True):
     """The platform found and how; ``warning`` gives a contradiction, or the reason why there is none."""
 
     platform: Platform | None

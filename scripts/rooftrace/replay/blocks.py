@@ -6,10 +6,10 @@ need their launches. So the threads of a block are computed first, each for itse
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.replay.events import Step
 
@@ -24,8 +24,7 @@ _MOST_EVENTS = 4_096
 _STRETCH = 32_768
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """Events of threads, or of queues, in the order in which they are computed: by block, thread or queue, time.
 
     Those of one thread or queue in one block are a part; the place of an event in the order is its rank.
@@ -38,8 +37,7 @@ class Order:
     bounds: NDArray[np.int64]  # of each block, its first part; then the number of parts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
+class Blocks(Struct, frozen=True, kw_only=True):
     """A run in blocks."""
 
     threads: Order

@@ -9,11 +9,11 @@ What the start exceeded all three by, taken at their usual distances, is `slack`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Link
 from rooftrace.schedule.distances import MEDIAN, gap_samples, latency_samples, typical
@@ -38,8 +38,7 @@ class Binding(IntEnum):
     FIXED = 4  # launched before the window
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distances:
+class Distances(Struct, frozen=True, kw_only=True):
     """Usual distances of a run, ns: what a constraint adds where it was not the one that held."""
 
     latency: int
@@ -47,8 +46,7 @@ class Distances:
     lag: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constraints:
+class Constraints(Struct, frozen=True, kw_only=True):
     """Per activity: the distance each constraint adds, ns (`NEVER` where there is no such constraint)."""
 
     gap: NDArray[np.int64]

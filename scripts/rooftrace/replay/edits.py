@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,8 +15,7 @@ def _none() -> NDArray[np.int64]:
     return np.empty(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostCut:
+class HostCut(Struct, frozen=True, kw_only=True):
     """Host time that a fix takes out: on one thread, the given share of every instant of some intervals.
 
     Intervals are on the trace's clock, sorted and disjoint. Time in which the thread waits for the GPU is never cut.
@@ -28,8 +27,7 @@ class HostCut:
     share: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(Struct, frozen=True, kw_only=True):
     """A fix, at full closure: a closure of 75 % takes three quarters of every part of it.
 
     ``saved_ns`` is GPU time taken from each of the distinct ``activities`` (never more than its duration). ``removed``

@@ -5,11 +5,11 @@ Every constraint points backwards in this order, so one pass computes every time
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Link
 from rooftrace.schedule import WaitKind
@@ -32,8 +32,7 @@ class Step(IntEnum):
     ACTIVITY = 5  # `item` is the activity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
+class Events(Struct, frozen=True, kw_only=True):
     """All steps of a run in working order, and what they refer to."""
 
     step: NDArray[np.uint8]

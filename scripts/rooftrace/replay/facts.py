@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from rooftrace.calltree import Work
 from rooftrace.contracts.report import BOUND_BY, CriticalPath, Quantiles, ReplayEvidence

@@ -6,11 +6,11 @@ steps are taken for each thread, however many there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.sorted_unique import sorted_unique
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rooftrace.replay.scenarios import Scenario
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class Gone(Struct, frozen=True, kw_only=True):
     """Host time gone on each of some contents until each of some times, ns; entries by content and time."""
 
     every: NDArray[np.int64]  # all times
@@ -51,8 +50,7 @@ class Gone:
         return np.where(is_before, 0.0, until)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threads:
+class Threads(Struct, frozen=True, kw_only=True):
     """Of each thread its kind (-1: nothing of it is gone) and its number among the kind's contents.
 
     Of each kind, the host time gone, and the scenarios in which it is.

@@ -7,11 +7,11 @@ last waited; a wait by the activity it waited for. The stretches cover the span 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.replay.constraints import Binding
 from rooftrace.replay.events import Step
@@ -37,8 +37,7 @@ class Resource(IntEnum):
     UNEXPLAINED = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class Path(Struct, frozen=True, kw_only=True):
     """The critical path of one device, in time order; times in ns."""
 
     device: int

@@ -8,10 +8,10 @@ before it in its queue has ended.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.replay.blocks import cut_into_blocks
 from rooftrace.replay.constraints import NEVER, Binding
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from rooftrace.schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threads:
+class Threads(Struct, frozen=True, kw_only=True):
     """One entry an event of a thread, by rank in `Blocks.threads`; times in ns."""
 
     position: NDArray[np.int64]
@@ -44,8 +43,7 @@ class Threads:
     leaves: NDArray[np.int64]  # ranks at which another thread is let go on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queues:
+class Queues(Struct, frozen=True, kw_only=True):
     """One entry an activity, by rank in `Blocks.queues`; times in ns."""
 
     item: NDArray[np.int64]
@@ -61,8 +59,7 @@ class Queues:
     kept_slot: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Struct, frozen=True, kw_only=True):
     """A run to be replayed. ``known`` has a slot for each end that others need, then one for each hand-over."""
 
     blocks: Blocks
@@ -73,8 +70,7 @@ class Program:
     first_handover: int  # its slot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """What a program is made from."""
 
     events: Events

@@ -10,11 +10,11 @@ the recurrence does not hold, are computed one by one.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace.replay.constraints import NEVER
 from rooftrace.replay.events import Step
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _FEW = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """Times of the first scenario, where all are asked for, ns."""
 
     event: NDArray[np.int64]  # by position in `Events`
@@ -43,8 +42,7 @@ class Kept:
     end: NDArray[np.int64]
 
 
-@dataclass(slots=True, kw_only=True)
-class State:
+class State(Struct, kw_only=True):
     """Times so far, one entry a scenario."""
 
     launched: NDArray[np.int64]  # launch -> when its queue took it

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.replay.constraints import NEVER, Binding, Constraints, fit, usual_distances
 from rooftrace.replay.events import Step, order_events
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 _TABLE_ENTRIES = 8_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     """When everything happened in a run, recorded or replayed; times in ns."""
 
     start: NDArray[np.int64]  # of each activity

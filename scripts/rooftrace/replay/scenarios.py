@@ -5,10 +5,10 @@ A table exists only where a scenario changes something in the stretch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.replay.edits import Edit
 from rooftrace.replay.events import Step
@@ -28,8 +28,7 @@ Scenario: TypeAlias = "Sequence[tuple[Edit, float]]"
 Span: TypeAlias = "tuple[int, int]"  # ranks from, up to
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """What differs from the recorded run in one stretch: rows are its ranks, columns are scenarios; times in ns."""
 
     thread_low: int  # first ranks of the stretch
@@ -41,8 +40,7 @@ class Changes:
     unblocked: dict[int, NDArray[np.float64]]  # rank of a wait -> share of its waiting that is gone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
+class _Placed(Struct, frozen=True, kw_only=True):
     """An edit in working order."""
 
     activities: NDArray[np.int64]  # ranks, sorted

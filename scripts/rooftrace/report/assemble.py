@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooftrace.contracts import store
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from rooftrace.report.grounding.grounds import Grounds
 
 
-@dataclass(frozen=True, kw_only=True)
-class Composed:
+class Composed(Struct, frozen=True, kw_only=True):
     """A report with its words chosen, and what the sections say beside the findings."""
 
     report: ReportFile

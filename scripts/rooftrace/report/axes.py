@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import units
 from rooftrace.report.colours import colour_of
@@ -21,8 +22,7 @@ _SMALL = 11
 Box = tuple[float, float, float, float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Axes:
+class Axes(Struct, frozen=True, kw_only=True):
     """Decades shown on either axis, as powers of ten."""
 
     x_low: int

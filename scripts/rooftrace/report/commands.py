@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,8 +36,7 @@ _TEMPLATED = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """A shell command and what it selects."""
 
     tool: str
@@ -45,8 +46,7 @@ class Command:
     least_pct: float | None = None  # efficiency of the op that the kernel was chosen for, being the poorest
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Selection:
+class _Selection(Struct, frozen=True, kw_only=True):
     """A kernel as the profilers' filters take it: a name, or the beginning of one."""
 
     name: str

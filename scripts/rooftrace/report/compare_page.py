@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
 from rooftrace.report import cells
@@ -28,8 +29,7 @@ _LISTED_ROWS = 60
 _MOST_FINDINGS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """A finding as the page tells it."""
 
     finding: CompareFinding

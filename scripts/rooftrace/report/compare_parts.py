@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
 from rooftrace.contracts.module_names import module_class
@@ -26,8 +27,7 @@ def cause_words(cause: str, delta_ns: int) -> str:
     return _GAINED[cause] if delta_ns < 0 and cause in _GAINED else cause.replace("_", " ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summed:
+class Summed(Struct, frozen=True, kw_only=True):
     """Rows summed up: a part of the timeline, or rows alike in place and cause. Times in ns over the whole span."""
 
     key: str  # `gemm`, `idle_launch_bound`; `w1` for the first row of T2

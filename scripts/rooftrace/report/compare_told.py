@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.contracts.compare import CompareFile, CompareFinding, ToldFinding
 from rooftrace.report.compare_gate import signed_pct
@@ -28,8 +29,7 @@ _MODULES_SHOWN = 3
 _KEPT = tuple(name for name in CompareFinding.model_fields if name in ToldFinding.model_fields)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A finding with what its rows tell; times in ns over the compared steps."""
 
     finding: CompareFinding

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.contracts.compare import CausesFile
 from rooftrace.contracts.kinds import COMPARE
@@ -26,8 +27,7 @@ _COLLECTIVE = " A collective also holds the wait for the other ranks."
 _TITLE = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Struct, frozen=True, kw_only=True):
     """The words of a finding, as Markdown; the scripts' numbers stand round them."""
 
     title: str

@@ -7,8 +7,9 @@ for its summary, ``ledger.<part>_ms`` and ``_pct`` (all devices together; ``ledg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.contracts.base import BEFORE_FIRST_STEP
 from rooftrace.report.values import format_value, measures
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 MEMBERS_CITED = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
+class Quantity(Struct, frozen=True, kw_only=True):
     """A citable quantity: what it measures, and the text that the report puts in its place."""
 
     id: str

@@ -6,10 +6,11 @@ import csv
 import heapq
 import io
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import TypeAdapter, ValidationError
 
 from rooftrace.contracts import store
@@ -34,8 +35,7 @@ _OPTIONAL = frozenset(column.name for column in OPS.columns if column.optional)
 _KEPT = tuple(column.name for column in OPS.columns if column.name in OpGroup.model_fields)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFiles:
+class RunFiles(Struct, frozen=True, kw_only=True):
     """The parts of a run that become ``report.json``."""
 
     manifest: ManifestFile
@@ -46,8 +46,7 @@ class RunFiles:
     model: ModelEvidence | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class KernelRow:
+class KernelRow(Struct, frozen=True, kw_only=True):
     """A row of ``kernels.csv``, as far as the report shows it; times in ns."""
 
     name: str
@@ -62,8 +61,7 @@ class KernelRow:
     spells_tile: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class GapRow:
+class GapRow(Struct, frozen=True, kw_only=True):
     """A row of ``gaps.csv``, as far as the report shows it; times in ns."""
 
     device: str

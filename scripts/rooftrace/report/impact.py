@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import units
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
@@ -28,8 +29,7 @@ _SAME = 0.05
 _SAME_IF_CLAIMED = 0.005
 
 
-@dataclass(frozen=True, kw_only=True)
-class Worth:
+class Worth(Struct, frozen=True, kw_only=True):
     """What an impact line says of a finding; `gap` and `gap_share` may be empty, `own` too where it is all of the gap.
 
     `claimers` are the fusion findings that hold the rest of the gap, `limiter` the resource that keeps the score

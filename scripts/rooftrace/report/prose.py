@@ -6,9 +6,9 @@ sound; title, numbers and order are the scripts' in either case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from rooftrace.contracts.pattern import PatternFile
@@ -135,8 +135,7 @@ def citable(found: FindingEvidence, analyzer: str) -> Mapping[str, EvidenceValue
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """Words beside the findings, as Markdown: summaries by analyzer, the model, and whose words were used."""
 
     summaries: Mapping[str, str] = field(default_factory=dict)

@@ -6,8 +6,9 @@ set against; a run needs no platform file to be drawn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import units
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 POINTS_SHOWN = 12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """A rated op group: FLOPs per byte and achieved FLOP/s of its mean instance."""
 
     op_id: str
@@ -30,8 +30,7 @@ class Point:
     efficiency_pct: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roofline:
+class Roofline(Struct, frozen=True, kw_only=True):
     """Points, compute ceilings by precision (FLOP/s) and the memory bandwidth (byte/s)."""
 
     points: list[Point]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 INK = "#1c2126"
 PAPER = "#ffffff"
@@ -12,8 +13,7 @@ FAINT = "#dfe2e6"
 _ADVANCE = 0.6
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rect:
+class Rect(Struct, frozen=True, kw_only=True):
     """A filled rectangle; `name` is shown by viewers that have a pointer."""
 
     x: float
@@ -25,8 +25,7 @@ class Rect:
     stroke: str = PAPER
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """A straight line."""
 
     x1: float
@@ -38,8 +37,7 @@ class Line:
     is_dashed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Circle:
+class Circle(Struct, frozen=True, kw_only=True):
     """A filled, slightly transparent circle."""
 
     x: float
@@ -48,8 +46,7 @@ class Circle:
     fill: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text:
+class Text(Struct, frozen=True, kw_only=True):
     """A line of text; a slug that the template has words for is written in words."""
 
     x: float
@@ -60,8 +57,7 @@ class Text:
     fill: str = INK
 
 
-@dataclass(kw_only=True)
-class Drawing:
+class Drawing(Struct, kw_only=True):
     """Shapes of a plot, drawn kind by kind in the order of the fields."""
 
     height: float = 0.0

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
 from rooftrace.report.markdown import code, literal
 from rooftrace.report.values import cite
 
@@ -28,8 +30,7 @@ _MOST_PARTS = 0xF8FF - _MARK
 CODE_LIMIT = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A stretch of a slot: an evidence id, the content of inline code, or plain words."""
 
     kind: Literal["cite", "code", "plain"]

@@ -7,8 +7,9 @@ where the first kernel is. A bar that stands for several kernels is as high as t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import units
 from rooftrace.report.colours import colour_of
@@ -34,8 +35,7 @@ _NAME_LEFT = 90.0
 _NAME_GLYPHS = 88
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(Struct, frozen=True, kw_only=True):
     """Time of the fused kernel with 75, 87.5 and 100 % of the gap closed; ns."""
 
     slow: float
@@ -43,8 +43,7 @@ class Estimate:
     fast: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
+class Scale(Struct, frozen=True, kw_only=True):
     """Nanoseconds as pixels."""
 
     whole: float
@@ -58,8 +57,7 @@ class Scale:
         return max(1.0, WIDTH * time / self.whole)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A line of the legend: a kernel, or kernels of one name, and what they take."""
 
     number: str

@@ -6,9 +6,10 @@ The ending of a name is its unit, so that one table decides how every quantity i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace import units
 from rooftrace.errors import CheckFailed
@@ -61,8 +62,7 @@ def _number(value: float) -> str:
     return units.format_count(value) if abs(value) >= 1_000 or value == int(value) else f"{value:.3g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(Struct, frozen=True, kw_only=True):
     """How quantities with one ending are read: what they measure, their factor to a common unit, their text."""
 
     ending: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,7 @@ class CannotRebuild(Exception):  # noqa: N818 - named for what is the case
     """A call cannot be rebuilt from its record; the text says why."""
 
 
-@dataclass(slots=True)
-class Numbers:
+class Numbers(Struct):
     """Numbers that the record leaves out, as named constants of the script."""
 
     values: dict[str, str] = field(default_factory=dict)

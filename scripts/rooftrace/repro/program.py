@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.repro.calls import CannotRebuild, Numbers, input_lines, op_name, outside_tensors, places
 from rooftrace.repro.numbers import number_of
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from rooftrace.contracts.chains import Chain, ChainStep, ChainTensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Struct, frozen=True, kw_only=True):
     """Another way of doing what a chain does; ``lines`` define what ``text`` then names."""
 
     name: str
@@ -21,8 +21,7 @@ class Option:
     text: str  # the call of `option(...)`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Struct, frozen=True, kw_only=True):
     """A chain that can be run: each call by the name of a bound function."""
 
     chain: Chain

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.contracts import store
 from rooftrace.contracts.chains import ChainsFile
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from rooftrace.contracts.report import Finding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """A finding and its chains of calls."""
 
     finding: Finding

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from msgspec import Struct
 
 from rooftrace.errors import UsageError
 from rooftrace.pack import TEMPLATES
@@ -27,8 +27,7 @@ _COMPILED = "torch.compile of the chain"
 _MOST_TEXT = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """One chain in a script."""
 
     op_id: str | None
@@ -37,8 +36,7 @@ class Case:
     traced_us: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class Script(Struct, frozen=True, kw_only=True):
     """The text of a script, and what is in it."""
 
     text: str

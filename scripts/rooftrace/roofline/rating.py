@@ -5,10 +5,10 @@ t_floor = max(FLOPs / compute ceiling, bytes / bandwidth, latency floor); the la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace import platforms
 from rooftrace.calltree import INFERRED, Link
@@ -27,8 +27,7 @@ _TENSOR_FLOAT = "tfloat32"
 _TOO_MUCH = 1 << 63  # no run of such an op would have ended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rating:
+class Rating(Struct, frozen=True, kw_only=True):
     """An op group against its ceilings. Times are of one instance, ``gap_ns`` of all."""
 
     cost: Cost
@@ -43,8 +42,7 @@ class Rating:
     flag: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unrated:
+class Unrated(Struct, frozen=True, kw_only=True):
     """Why there is no rating; the cost where at least that is known."""
 
     reason: str

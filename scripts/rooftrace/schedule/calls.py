@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.schedule.model import WaitKind
 from rooftrace.sorted_unique import sorted_unique
@@ -36,8 +36,7 @@ _DRAINING = (
 _FREEING = ("free", "memfree")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(Struct, frozen=True, kw_only=True):
     """Calls of the run by purpose, each a list of tree nodes in (thread, start) order."""
 
     waits: dict[WaitKind, NDArray[np.int64]]
@@ -74,8 +73,7 @@ def find_calls(trace: Trace, tree: CallTree) -> Calls:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launches:
+class Launches(Struct, frozen=True, kw_only=True):
     """Launching calls by (thread, start), with the first activity each put on a queue."""
 
     lane: NDArray[np.int64]

@@ -6,10 +6,10 @@ number of queues. Of several that end at once, that of the first device counts, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Link
 from rooftrace.intervals import farthest
@@ -66,8 +66,7 @@ class Ended:
         return np.where(height == 0, self._by_end[block], -1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class Ends(Struct, frozen=True, kw_only=True):
     """The activities of a run, and those of each device, by its number."""
 
     launched: Launched

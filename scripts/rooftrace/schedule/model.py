@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +31,7 @@ class WaitKind(IntEnum):
     QUEUE = 4  # room in the launch queue of a stream
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
+class Waits(Struct, frozen=True, kw_only=True):
     """Calls that block until GPU work has ended, by (thread, start)."""
 
     node: NDArray[np.int64]  # the call, a node of the tree
@@ -45,8 +45,7 @@ class Waits:
     guessed: NDArray[np.bool_]  # the stream is not recorded but taken from the last launch, and the device has several
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handovers:
+class Handovers(Struct, frozen=True, kw_only=True):
     """Where a thread went on because another one had finished something, by time at which it went on."""
 
     lane: NDArray[np.int64]  # the thread that went on
@@ -55,8 +54,7 @@ class Handovers:
     from_end: NDArray[np.int64]  # when that one was done, ns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(Struct, frozen=True, kw_only=True):
     """Constraints of a run; arrays with one entry an activity hold indices of activities, -1 stands for none."""
 
     queue: NDArray[np.int64]  # number of the activity's queue: one a (device, stream)

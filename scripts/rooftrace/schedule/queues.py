@@ -5,10 +5,10 @@ A queue is a stream of a device. Streams are first in, first out, so the order o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.intervals import farthest
 from rooftrace.sorted_unique import distinct_rows
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 LONG_AGO = -(1 << 62)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queues:
+class Queues(Struct, frozen=True, kw_only=True):
     """Activities by queue. ``order`` lists them queue by queue, by start; ``bounds`` cuts it."""
 
     queue: NDArray[np.int64]

@@ -8,10 +8,10 @@ had filled the device drains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.intervals import union
 from rooftrace.schedule.calls import nodes_by_correlation, sync_rows
@@ -44,8 +44,7 @@ _FEW = 64
 _UNEXPLAINED_NS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True, kw_only=True):
     """For each activity, the one of another queue that it waited for, and how that is known.
 
     Of several the one that ended last; the others are ``joined``, rows of (activity, the one it waited for).
@@ -56,8 +55,7 @@ class Dependencies:
     joined: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
+class _Scene(Struct, frozen=True, kw_only=True):
     trace: Trace
     tree: CallTree
     activities: Activities

@@ -7,10 +7,10 @@ for work that was still running when it returned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.calltree import Work
 from rooftrace.kernelnames import describe_copy
@@ -39,8 +39,7 @@ _USUAL_OWN_NS = 5_000
 _HOST_COPIES = ("HtoD", "DtoH")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """What the search looks at."""
 
     trace: Trace
@@ -51,8 +50,7 @@ class Scene:
     launches: Launches
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """A blocking call and the activity it waits for (-1: none); ``queue`` is -1 for all queues."""
 
     node: int

@@ -7,13 +7,13 @@ for a number written as text or damage, they are read one by one, whatever stand
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace.trace import repair
 from rooftrace.trace.events import Collective, Inputs, Kind
@@ -83,8 +83,7 @@ class SyncArgs(CallArgs, gc=False, frozen=True):
     wait_record: int = msgspec.field(default=-1, name="wait_on_cuda_event_record_corr_id")
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Kinds whose events have the same arguments, the record of these, and which of its fields are numbers."""
 
     kinds: tuple[Kind, ...]
@@ -170,8 +169,7 @@ class _Decoded(dict[Any, int]):
         return number
 
 
-@dataclass(slots=True)
-class Arguments:
+class Arguments(Struct):
     """Reads the arguments of one block after the other; inputs, collectives and grids are interned on the way."""
 
     _signatures: Interner = field(default_factory=Interner)
@@ -251,8 +249,7 @@ class Arguments:
         return list(self._grids.values_seen)
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     """The columns of a block; one is made when its first value is put."""
 
     size: int

@@ -8,10 +8,10 @@ decoder proves each cut: a piece that parses as a JSON array was cut at top leve
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import Struct
 
 from rooftrace.errors import NotATrace
 from rooftrace.trace.rawevents import MALFORMED
@@ -41,8 +41,7 @@ _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)|[{}]', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """Everything before the first event; `offset` is where `rest` begins in the content."""
 
     text: bytes
@@ -72,8 +71,7 @@ def split_head(chunks: Iterator[bytes], name: str) -> Head:
     raise NotATrace(_no_events(start, name), hint=_no_events_hint(start))
 
 
-@dataclass(frozen=True, slots=True)
-class _Array:
+class _Array(Struct, frozen=True):
     """Where an array begins to be told and where its content begins; where the text before it ends.
 
     `is_sure`: what follows has shown that the array is the one of the events. `is_document`: nothing is around it.
@@ -164,8 +162,7 @@ def _no_events_hint(head: bytes) -> str:
     return "Give the Chrome trace that torch.profiler wrote (export_chrome_trace)"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Some whole events, without the brackets around them; `offset` counts from the start of the content."""
 
     text: bytes

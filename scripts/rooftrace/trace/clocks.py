@@ -6,10 +6,10 @@ days beside all others (ROCm/roc-optiq#482). Both stretch the span of a trace to
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from rooftrace.trace.events import GPU_KINDS, Kind, Trace
 from rooftrace.units import NS_PER_S

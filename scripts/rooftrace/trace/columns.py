@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from operator import attrgetter, ne
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.trace.arguments import DTYPES, Arguments, Interner, by_first_row, codes, recoded
 from rooftrace.trace.events import Flows, Tally, Trace
@@ -32,8 +32,7 @@ _MIN_NS = -(1 << 60)
 _LANE = attrgetter("pid", "tid")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnsState:
+class ColumnsState(Struct, frozen=True, kw_only=True):
     """Columns and what their codes stand for, to go from one process to another."""
 
     count: int

@@ -12,8 +12,9 @@ import hashlib
 import json
 import re
 import stat
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from rooftrace.errors import InputError, NotATrace
 from rooftrace.trace.archives import REPAIR, container_of, open_tar, open_zip
@@ -37,8 +38,7 @@ _ZSTD_INPUT = 1 << 8
 _TRACE_SUFFIXES = (".json", ".json.gz", ".gz", ".zst", ".trace", ".pt.trace.json", ".tar")
 
 
-@dataclass(slots=True)
-class Source:
+class Source(Struct):
     """A trace file being read: chunks of its innermost content, and what was learnt on the way."""
 
     path: Path

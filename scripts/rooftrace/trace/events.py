@@ -6,11 +6,11 @@ Times are integer nanoseconds since the trace's first valid event. -1 stands for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,8 +64,7 @@ GPU_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 HOST_KINDS = (Kind.CPU_OP, Kind.PYTHON, Kind.ANNOTATION, Kind.RUNTIME, Kind.DRIVER)
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """The recorded inputs of an op, decoded: Kineto's four parallel lists, None where absent."""
 
     dims: Any
@@ -74,8 +73,7 @@ class Inputs:
     concrete: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collective:
+class Collective(Struct, frozen=True, kw_only=True):
     """A collective as its op and its kernel describe it; -1 and "" where absent.
 
     `group` is the process group's name, with its description in brackets where there is one.
@@ -90,8 +88,7 @@ class Collective:
     ranks: str
 
 
-@dataclass(slots=True, kw_only=True)
-class Flows:
+class Flows(Struct, kw_only=True):
     """Flow events: launch to kernel (``ac2g`` and its older names) and forward to backward."""
 
     id: NDArray[np.int64]
@@ -101,8 +98,7 @@ class Flows:
     is_fwdbwd: NDArray[np.bool_]
 
 
-@dataclass(slots=True, kw_only=True)
-class Tally:
+class Tally(Struct, kw_only=True):
     """What was wrong with a file: a count and the byte offset of the first case, by reason."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -122,8 +118,7 @@ class Tally:
             self.add(reason, count, other.first_offset.get(reason))
 
 
-@dataclass(slots=True, kw_only=True)
-class Trace:
+class Trace(Struct, kw_only=True):
     """A trace in columns, in file order; ids and sizes in as few bytes as a column needs: widen before computing.
 
     `wait_stream` and `wait_record` tell of a `SYNC` event for which stream it waits, and for the event that the call
@@ -168,7 +163,7 @@ class Trace:
     clocks_apart_ns: int = 0
     host_moved_ns: int = 0
     # What others have made of a signature, by its number: many ask for the same one.
-    parsed: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
+    parsed: dict[int, Any] = field(default_factory=dict)
 
     @property
     def end(self) -> NDArray[np.int64]:

@@ -8,13 +8,13 @@ once as what they are, and those of Python frames not at all; it gives up on a b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Union
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.trace.arguments import RECORD_OF_KIND
 from rooftrace.trace.events import KIND_OF_CATEGORY, Kind
@@ -41,8 +41,7 @@ _MEANS_FLOW = np.isin(np.arange(256), [_FLOW, _FWDBWD_FLOW])
 _PLACE = [("pid", int | str, -1), ("tid", int | str, -1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """The events of a block; `typed`: their arguments are records, not texts."""
 
     count: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from rooftrace import stretches
 from rooftrace.trace import blocks
@@ -107,8 +107,7 @@ def read_stretch(path: Path, places: Sequence[int], number: int) -> ReaderState:
     return reader.state()
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderState:
+class ReaderState(Struct, frozen=True):
     """All that a reader knows, to go from one process to another."""
 
     columns: ColumnsState

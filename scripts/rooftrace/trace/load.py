@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.errors import NotATrace
 from rooftrace.trace import clocks, containers, fast, formats, unpadded
@@ -28,8 +29,7 @@ _MOST_BYTES = 10**15
 _LARGEST_SUM = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
+class FileFacts(Struct, frozen=True, kw_only=True):
     """What is known of the file itself."""
 
     name: str
@@ -116,9 +116,9 @@ def _without_strays(trace: Trace) -> Trace:
 
 
 def _without_copies(trace: Trace) -> Trace:
-    """Without GPU events that are written twice: a stream does not run one kernel two times at once."""
+    """Without GPU events that are written twice: a launch does not run one kernel two times at once."""
     rows = trace.of_kind(*GPU_KINDS)
-    rows = rows[trace.dur[rows] > 0]
+    rows = rows[(trace.dur[rows] > 0) & (trace.correlation[rows] > 0)]
     columns = [
         column[rows] for column in (trace.start, trace.dur, trace.lane, trace.name, trace.correlation, trace.kind)
     ]
@@ -152,11 +152,11 @@ def _drop_flows_without_time(trace: Trace) -> None:
     keep = flows.ts != MISSING
     trace.dropped.add("flow without a time", int((~keep).sum()))
     if not keep.all():
-        trace.flows = replace(flows, **{f.name: getattr(flows, f.name)[keep] for f in fields(flows)})
+        trace.flows = replace(flows, **{name: getattr(flows, name)[keep] for name in flows.__struct_fields__})
 
 
 def _select(trace: Trace, keep: NDArray[np.bool_]) -> Trace:
-    given = ((f.name, getattr(trace, f.name)) for f in fields(trace))
+    given = ((name, getattr(trace, name)) for name in trace.__struct_fields__)
     columns: dict[str, Any] = {name: _rows_of(column, keep) for name, column in given if isinstance(column, np.ndarray)}
     return replace(trace, **columns)
 

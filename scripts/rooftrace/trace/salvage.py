@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+from msgspec import Struct, field
 
 from rooftrace.trace.blocks import BLOCK, MAX_BLOCKS
 from rooftrace.trace.rawevents import MALFORMED, ExactEvent
@@ -64,8 +64,7 @@ class Sink(Protocol):
         """Take events."""
 
 
-@dataclass(slots=True)
-class Salvage:
+class Salvage(Struct):
     """One damaged piece; after `run`, `tail` is where the text behind the array begins, `rest` what to read again.
 
     `proven` says whether the text begins, and then whether it ended, between two events of the array: elsewhere an

@@ -9,8 +9,9 @@ the end, are written in no other way.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from rooftrace.trace.containers import Source
@@ -24,8 +25,7 @@ _FRACTION = re.compile(rb'"(?:ts|dur)"\s{0,8}:\s{0,8}-?[0-9]{1,20}\.([0-9]{1,20}
 _MOST_HELD = 1 << 22
 
 
-@dataclass(slots=True)
-class Fractions:
+class Fractions(Struct):
     """What the fractions of a file look like: how many have one, two and three digits or more."""
 
     ones: int = 0

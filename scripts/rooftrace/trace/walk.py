@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooftrace.trace import blocks
 from rooftrace.trace.salvage import Salvage
@@ -22,8 +23,7 @@ _ARRAY_END = re.compile(rb'(\})\s{0,64},?\s{0,64}\]\s{0,64}(?=,\s{0,64}"|\}|\]|\
 _MAX_ENDS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """The text around the event array."""
 
     head: bytes

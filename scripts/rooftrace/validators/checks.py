@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooftrace.contracts import kinds, store
 from rooftrace.contracts.evidence import ManifestFile
@@ -47,8 +48,7 @@ class Check:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """One violation of one check."""
 
     code: str
@@ -63,16 +63,14 @@ class Problem:
         return {"code": self.code, "where": self.text, "message": self.message}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """Outcome of checking a run."""
 
     checks: int
     problems: list[Problem]
 
 
-@dataclass(slots=True, kw_only=True)
-class Files:
+class Files(Struct, kw_only=True):
     """The files of a run, read once each and only when a check asks for them."""
 
     run: Path

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.trace.formats import chrome, legacy_autograd, nsys_json, nsys_sqlite, rocprofv3, xla_chrome, xplane
 
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from rooftrace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorder:
+class Recorder(Struct, frozen=True, kw_only=True):
     """Options of one profiler: what records the GPU, and a sentence each for ops, shapes, stacks and a light capture.
 
     Sentences that follow another begin with a space; an empty one says that nothing can be done with this tool.

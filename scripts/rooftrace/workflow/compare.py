@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooftrace import __version__, compare, platforms
 from rooftrace.compare import gate, records
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from rooftrace.workflow.redact import Read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """What `--fail-above` asks: the largest growth of each metric, and the steps needed to tell noise."""
 
     limit_pct: float
@@ -39,8 +39,7 @@ class Limit:
     min_steps: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
+class CompareOptions(Struct, frozen=True, kw_only=True):
     """Choices of a comparison; a platform is detected where none is given."""
 
     base_platform: str | None = None
@@ -54,15 +53,14 @@ class CompareOptions:
     progress: dict[str, Callable[[int], None]] = field(default_factory=dict)  # by "base" and "target"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _Read(Struct, frozen=True, kw_only=True):
     prepared: Prepared
     facts: FileFacts
 
     @property
     def side(self) -> Side:
         workload = self.prepared.workload
-        return compare.Side(**{name: getattr(workload, name) for name in compare.Side.__slots__})
+        return compare.Side(**{name: getattr(workload, name) for name in compare.Side.__struct_fields__})
 
 
 def compare_traces(base: Path, target: Path, run: Path, options: CompareOptions) -> CompareEvidence:

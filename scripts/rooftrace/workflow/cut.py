@@ -11,12 +11,12 @@ from __future__ import annotations
 import gzip
 import os
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace import calltree
 from rooftrace.calltree.steps import is_step_name
@@ -51,8 +51,7 @@ _decode_events = msgspec.json.Decoder(list[ExactEvent]).decode
 _OF_THE_READER = (credentials.KEY, identities.KEY, DAMAGED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """What to keep: steps as for `analyze`, or a window in ns after the first event; and whether Python frames.
 
     With `redact`, texts that tell whose the trace is have placeholders; no number differs.
@@ -69,8 +68,7 @@ class Choice:
         return self.steps is None and self.window is None and self.python
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Struct, frozen=True, kw_only=True):
     """What was written."""
 
     path: Path
@@ -78,8 +76,7 @@ class Written:
     events: int
 
 
-@dataclass(slots=True, kw_only=True)
-class _Plan:
+class _Plan(Struct, kw_only=True):
     """Times are those of the file, ns; `gpu` holds start and correlation of what is kept, or None for all."""
 
     start: int = _ALWAYS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.analyzers import compute, fusion, idle, multi_kernel
 from rooftrace.analyzers.scoring import score
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from rooftrace.contracts.evidence import FindingEvidence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
+class Results(Struct, frozen=True, kw_only=True):
     """What the analyzers say, by analyzer, and the fields of ``evidence/replay.json`` (None without GPU activity)."""
 
     summaries: dict[str, dict[str, EvidenceValue]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.errors import UsageError
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyzeOptions:
+class AnalyzeOptions(Struct, frozen=True, kw_only=True):
     """What the caller may choose; the defaults read everything and detect the GPU."""
 
     platform: str | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from rooftrace.trace import Kind
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rooftrace.analyzers import Workload
 
 
-@dataclass(slots=True, kw_only=True)
-class Row:
+class Row(Struct, kw_only=True):
     """One line of the outline."""
 
     name: str

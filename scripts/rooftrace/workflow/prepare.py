@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace import calltree, causes, platforms, roofline
 from rooftrace.analyzers import Workload
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 CATEGORIES: tuple[str, ...] = tuple(Category.__args__)  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlatformChoice:
+class PlatformChoice(Struct, frozen=True, kw_only=True):
     """The GPU a run is rated against and how it was found."""
 
     platform: Platform | None
@@ -41,8 +40,7 @@ class PlatformChoice:
     warning: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Struct, frozen=True, kw_only=True):
     """A workload and what was noticed while preparing it."""
 
     workload: Workload

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from rooftrace.contracts.redaction import Redactor
 from rooftrace.trace.events import Inputs

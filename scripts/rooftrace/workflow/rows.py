@@ -175,7 +175,7 @@ def _kernel_row(workload: Workload, part: Any, owner: int, op_index: int) -> lis
 
 
 def _spelled(facts: KernelFacts) -> dict[str, Any]:
-    return {name: value for name in facts.__slots__ if (value := getattr(facts, name)) not in (None, False)}
+    return {name: value for name in facts.__struct_fields__ if (value := getattr(facts, name)) not in (None, False)}
 
 
 def gap_rows(workload: Workload) -> Iterator[list[Cell]]:

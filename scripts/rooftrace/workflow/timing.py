@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooftrace.units import NS_PER_MS
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 OTHER = "other"
 
 
-@dataclass(slots=True, kw_only=True)
-class Spent:
+class Spent(Struct, kw_only=True):
     """Time of one stage without the stages inside it, ns, and how often it was entered."""
 
     wall_ns: int = 0
@@ -29,8 +29,7 @@ class Spent:
     count: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class Clock:
+class Clock(Struct, kw_only=True):
     """Charges every moment to the innermost stage."""
 
     spent: dict[str, Spent] = field(default_factory=dict)

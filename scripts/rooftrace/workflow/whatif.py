@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.calltree import Work
 from rooftrace.contracts.base import Category
@@ -34,8 +35,7 @@ _SCALE_HINT = "Write it as NAME=FACTOR with a factor from 0 to 1000, such as gem
 _WITHOUT_HINT = "One of: sync, sync:OP (such as sync:aten::item), communication, copies, host"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
+class Questions(Struct, frozen=True, kw_only=True):
     """What is to be different."""
 
     scale: Sequence[str] = ()  # CATEGORY=FACTOR
@@ -45,8 +45,7 @@ class Questions:
     no_launch_gaps: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A run replayed with something different; times in ns, spans summed over devices."""
 
     measured_ns: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.report.grounding.wording import Wording
 
@@ -24,8 +25,7 @@ _TAKEN_BACK = Wording(
 _HALF = ("bfloat16", "float16")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Advice:
+class _Advice(Struct, frozen=True, kw_only=True):
     """What is advised, when the evidence shows it as done, and how the refusal says so."""
 
     wording: Wording

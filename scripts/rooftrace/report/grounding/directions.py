@@ -8,8 +8,9 @@ what the sentence cites. Sentences that say both, speak of what would be, or of 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from rooftrace.contracts.kinds import COMPARE
 from rooftrace.report.compare_parts import cause_words
@@ -62,8 +63,7 @@ _SAME_KERNELS = ("slower_kernel", "clock_or_power")
 _SAME_PRECISION = (*_SAME_KERNELS, "different_kernel", "lost_overlap")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sides:
+class _Sides(Struct, frozen=True, kw_only=True):
     """How the two sides are called, as alternatives of a pattern."""
 
     base: str

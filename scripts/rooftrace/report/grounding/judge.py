@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooftrace.contracts import store
 from rooftrace.errors import CheckFailed, InputError
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from rooftrace.report.grounding.grounds import Basis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flaw:
+class Flaw(Struct, frozen=True, kw_only=True):
     """One violation: the code of its rule, the place in the prose file, what is wrong and how to mend it."""
 
     code: str
@@ -30,8 +30,7 @@ class Flaw:
         return f"{self.where}: {self.what}" if self.where else self.what
 
 
-@dataclass(frozen=True, kw_only=True)
-class Handed:
+class Handed(Struct, frozen=True, kw_only=True):
     """The prose handed in for one analyzer, and its flaws. `prose` is None where it could not be read."""
 
     analyzer: str
@@ -43,8 +42,7 @@ class Handed:
         return [flaw for flaw in self.flaws if flaw.subject in (None, subject)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What became of one analyzer's prose."""
 
     analyzer: str
@@ -58,8 +56,7 @@ class Outcome:
         return bool(self.used) or not self.fell_back
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chosen:
+class Chosen(Struct, frozen=True, kw_only=True):
     """The words that enter the report, and what became of each analyzer's prose (nothing where none was asked)."""
 
     findings: dict[str, FindingProse] = field(default_factory=dict)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.contracts.module_names import module_class
 from rooftrace.contracts.redaction import PLACEHOLDER
@@ -27,8 +28,7 @@ _FORWARD = re.compile(r"([A-Za-z][A-Za-z0-9_]*)\.forward")
 _REPEATED = re.compile(r" \(x[0-9]+\)$")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Names:
+class Names(Struct, frozen=True, kw_only=True):
     """What the trace names, one name a line, and its recorded shapes."""
 
     lines: str

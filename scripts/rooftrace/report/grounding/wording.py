@@ -6,12 +6,12 @@ Compiling all of them takes longer than reading a small run; a substring is look
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+
+class Wording(Struct, frozen=True):
     """A pattern, upper and lower case alike, and the lower-case pieces of which a match holds at least one."""
 
     pattern: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.report.cells import Cell, count, ident, ns, pct, shapes, share, spaced
 from rooftrace.report.commands import profile_commands
@@ -29,8 +30,7 @@ UNEVEN_COV = 0.25
 _POINTWISE = ("elementwise", "normalization", "reduction")
 
 
-@dataclass(frozen=True, kw_only=True)
-class KernelFacts:
+class KernelFacts(Struct, frozen=True, kw_only=True):
     """What the table of kernels says as a whole."""
 
     launches: int

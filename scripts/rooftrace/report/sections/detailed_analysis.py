@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.report.cells import Cell, count, dtypes, flops, ident, is_ranked, ns, pct, shapes, share, size
 from rooftrace.report.markdown import Safe, code, md
@@ -23,8 +24,7 @@ MEMBERS_SHOWN = 3
 PAIRS = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Detail:
+class Detail(Struct, frozen=True, kw_only=True):
     """What a finding's block shows beside the finding's own words; rows are cells of its table."""
 
     item: Item

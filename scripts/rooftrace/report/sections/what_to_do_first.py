@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooftrace.report.cells import finding_row, ident, marked_row, pct, share
 from rooftrace.report.impact import Worth, worth
@@ -36,8 +37,7 @@ _MASK_AT = 3  # queries, keys, values, then the mask (PyTorch's `scaled_dot_prod
 _HARNESS = re.compile(r"profiler|benchmark|timeit", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True):
     """A finding written out; `same_as` names, for a field whose text was told often, where it was told first.
 
     `worth` is what its impact says, `reason` says why the confidence is not high, `caveats` what its impact depends on.
@@ -72,8 +72,7 @@ def context(view: View) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Left:
+class Left(Struct, frozen=True, kw_only=True):
     """What is left when the first findings are fixed."""
 
     after: int
@@ -90,8 +89,7 @@ def _together(view: View) -> list[Left]:
     return [Left(after=row.after, span_ns=row.span_ns, saved=share(span - row.span_ns, span)) for row in shown]
 
 
-@dataclass(frozen=True, kw_only=True)
-class IdleStep:
+class IdleStep(Struct, frozen=True, kw_only=True):
     """The first finding that saves nothing once those before it are fixed; `graph` replays its launches, if any."""
 
     finding: Safe

@@ -6,10 +6,10 @@ complete event, `B` and `E` enclose one on a thread, `b` and `e` one of an id, `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct, field
 
 from rooftrace.trace.columns import Columns
 from rooftrace.trace.envelope import parse_envelope
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _decode = msgspec.json.Decoder(list[ExactEvent | None]).decode
 
 
-@dataclass(slots=True)
-class Lanes:
+class Lanes(Struct):
     """Names of processes and of threads, as `M` events give them."""
 
     processes: dict[Any, str] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from rooftrace.trace.formats._events import text_of, whole
 from rooftrace.trace.formats._nvtx import as_event
@@ -49,8 +50,7 @@ class Names(dict[int, str]):
         return self.get(number, "")
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """Takes activities as rows with the column names of the SQLite export."""
 
     rows: Rows

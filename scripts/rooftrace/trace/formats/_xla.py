@@ -8,8 +8,9 @@ tell the same time again, by op.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rooftrace.trace.formats._events import text_of, whole
 
@@ -28,8 +29,7 @@ _CALL = re.compile(r"(?:cuda|cu|hip)[A-Z]\w*$")
 _OPS_LINE = "XLA Ops"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class Meaning(Struct, frozen=True, kw_only=True):
     """An event in our vocabulary; None for a lane: as it is in the file."""
 
     category: str

@@ -7,8 +7,9 @@ kinds and operations by number) and ``buffer_records`` (lists by domain). Times 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooftrace.trace.formats._document import decoded
 from rooftrace.trace.formats._events import Rows, entries, mapping, text_of, whole
@@ -58,8 +59,7 @@ def _distinct(devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [known[identity] for identity in sorted(known)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Process:
+class _Process(Struct, frozen=True, kw_only=True):
     """What the numbers in the records of a process stand for."""
 
     pid: int

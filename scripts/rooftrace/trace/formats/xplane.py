@@ -8,8 +8,9 @@ as the wire format provides (Protocol Buffers, "Encoding"). Times are ps from th
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from rooftrace.trace.formats import _xla
 from rooftrace.trace.formats._document import whole_text
@@ -73,8 +74,7 @@ def read(source: Source, progress: Callable[[int], None] | None = None) -> Trace
     return rows.finish({"deviceProperties": devices}, NAME)
 
 
-@dataclass(slots=True)
-class _Plane:
+class _Plane(Struct):
     name: str = ""
     lines: list[bytes] = field(default_factory=list)
     events: dict[int, str] = field(default_factory=dict)
@@ -127,8 +127,7 @@ def _add(plane: _Plane, rows: Rows) -> None:
             _add_event(plane, head, event, rows, has_streams=has_streams)
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     identity: int = 0
     name: str = ""
     start_ns: int = 0
