@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # What a reader gets through in the 0.15 s in which a helper starts; less is not worth a process.
 _STRETCH = 16 << 20
 # What a helper gets through while the command that started it imports its modules.
-_LEAD = 28 << 20
+_LEAD = 20 << 20
 _LEAST_AHEAD = 8 << 20
 _FIRST = 1 << 20  # the stretch that tells what kind of document it is
 _MOST_PROCESSES = 4
