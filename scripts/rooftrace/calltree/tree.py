@@ -181,7 +181,8 @@ def _nest_thread(start: NDArray[np.int64], end: NDArray[np.int64]) -> _Columns:
         inner = np.flatnonzero(depth != 0)
         above = parent[inner]
         following = end.copy()
-        following[inner] = np.minimum(end[inner], ends[above])
+        is_open = ends[above] > start[inner]  # what is not was found by a depth that is still wrong
+        following[inner[is_open]] = np.minimum(end[inner], ends[above])[is_open]
         if (following == ends).all() and _is_whole(start, ends, inner, above):
             return parent, depth, ends
         ends = np.maximum(following, start)
