@@ -50,3 +50,11 @@ def test_a_wait_for_work_that_was_launched_before_the_window_does_not():
     builder.kernel("k", ts=185, dur=50, correlation=builder.launch(ts=178))
 
     assert calls(builder) == []
+
+
+def test_a_wait_in_a_trace_without_gpu_events_is_for_nothing_that_is_known():
+    builder = TraceBuilder()
+    builder.op("aten::add", 0, 5)
+    builder.launch("cudaDeviceSynchronize", ts=50, dur=120)
+
+    assert calls(builder) == []

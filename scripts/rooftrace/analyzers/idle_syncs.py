@@ -110,8 +110,9 @@ def find_syncs(workload: Workload) -> list[SyncKind]:
     blocked = blocked_times(workload.tree, workload.activities, waits)
     blocked[is_memory_call(workload.trace, workload.tree.row[waits.node])] = 0
     blocked[_of_measurement(workload, waits.node)] = 0
-    carried = workload.activities.link[waits.activity] == int(Link.CARRY_IN)
-    blocked[(waits.activity >= 0) & carried] = 0
+    awaited = np.flatnonzero(waits.activity >= 0)
+    carried = workload.activities.link[waits.activity[awaited]] == int(Link.CARRY_IN)
+    blocked[awaited[carried]] = 0
     members: dict[tuple[str, str], list[int]] = defaultdict(list)
     for wait in np.flatnonzero(blocked > 0).tolist():
         op = _asking_op(workload, int(waits.node[wait]))
