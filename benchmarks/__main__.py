@@ -1,7 +1,7 @@
 """``python -m benchmarks``: seconds, ratio to the floor and peak memory of ``analyze`` on real traces.
 
 Each figure is the median of several fresh processes, environment in place. The floor is measured between them on the
-same file, so that a slow moment of the machine hits both. Peak memory is that of the largest process: files of 200 MB
+same file, so that a slow moment of the machine hits both. Peak memory is that of the largest process: files of 8 MB
 and more are read by several (``taskset -c 0`` leaves it to one). Nothing here asserts a time.
 """
 
