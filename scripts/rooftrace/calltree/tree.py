@@ -123,8 +123,11 @@ def build_tree(trace: Trace) -> CallTree:
 def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Python frames during which no other kind of event starts on their thread."""
     frames: NDArray[np.bool_] = trace.kind[rows] == int(Kind.PYTHON)
-    lane = trace.lane[rows].astype(np.int64)
-    start, end, length = _within(trace.start[rows], trace.end_of(rows), lane)
+    start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows].astype(np.int64)
+    length = int(end.max()) + 1 if rows.size else 1
+    if length > np.iinfo(np.int64).max // (len(trace.lanes) + 1):  # a place in the order of all times does as well
+        times = sorted_unique(np.r_[start, end])
+        start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), times.size
     others = np.sort(lane[~frames] * length + start[~frames])
     asked = np.flatnonzero(frames)
     begin = lane[asked] * length
@@ -134,17 +137,6 @@ def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     empty = np.zeros(rows.size, dtype=bool)
     empty[asked] = following >= finish
     return empty
-
-
-def _within(
-    start: NDArray[np.int64], end: NDArray[np.int64], lane: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Starts and ends that stay below a length of which there is room for one a thread, in the order of the times."""
-    length = int(end.max()) + 1 if end.size else 1
-    if length > np.iinfo(np.int64).max // (int(lane.max(initial=0)) + 2):  # a place in the order of all times
-        times = sorted_unique(np.r_[start, end])
-        start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), times.size
-    return start, end, length
 
 
 class _Nesting(Struct, frozen=True):

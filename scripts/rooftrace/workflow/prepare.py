@@ -130,7 +130,7 @@ def _of_device(devices: NDArray[np.int64], device: int) -> slice:
 
 
 def _gaps(idle: causes.IdleCauses, device: int) -> GapCauses:
-    mine = _of_device(idle.device, device)
+    mine = idle.of_device(device)
     return GapCauses(start=idle.start[mine], end=idle.end[mine], cause=idle.cause[mine])
 
 
