@@ -166,3 +166,13 @@ def test_with_stacks_hardly_any_idle_time_stays_unknown(name):
     within = int(found.dur[found.cause != int(Cause.BEFORE_WINDOW)].sum())
 
     assert int(found.dur[found.cause == int(Cause.UNKNOWN)].sum()) <= 0.05 * within
+
+
+def test_gaps_come_by_device_whatever_the_order_in_the_file():
+    run = Run()
+    for device, at in ((2, 0), (0, 5), (1, 7), (2, 40), (0, 60), (1, 80), (0, 90)):
+        run.run(at=at, dur=2, device=device)
+    _, _, idle = causes_of(run)
+
+    assert idle.device.tolist() == [0, 0, 1, 2]
+    assert [idle.of_device(device).tolist() for device in (0, 1, 2, 3)] == [[0, 1], [2], [3], []]
