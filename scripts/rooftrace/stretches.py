@@ -49,21 +49,22 @@ class Job:
 def places(path: Path) -> tuple[int, ...]:
     """Where to divide the content, if it is worth it: bytes from its start, one fewer than processes."""
     size = _content_size(path)
-    count = min(_MOST_PROCESSES, _processors(), size // _STRETCH)
+    count = min(_MOST_PROCESSES, processors(), size // _STRETCH)
     return tuple(size * number // count for number in range(1, count))
 
 
 def places_ahead(path: Path) -> tuple[int, ...]:
     """The same where this process has other things to do first: the helpers' stretches are longer than its own."""
     size = _content_size(path)
-    count = min(_MOST_PROCESSES, _processors(), 1 + size // _LEAST_AHEAD)
+    count = min(_MOST_PROCESSES, processors(), 1 + size // _LEAST_AHEAD)
     if count < 2:
         return ()
     share = min((size + _LEAD) // count, (size - _FIRST) // (count - 1))
     return tuple(size - share * number for number in range(count - 1, 0, -1))
 
 
-def _processors() -> int:
+def processors() -> int:
+    """Processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -200,7 +200,7 @@ def exhaust(*arguments: object, **options: object) -> None:
 
 def test_a_machine_without_memory_is_told(call, here, monkeypatch):
     gpu_training().write(here / "a.json", "plain")
-    monkeypatch.setattr("rooftrace.workflow.run.prepare_workload", exhaust)
+    monkeypatch.setattr("rooftrace.workflow.run.rate_kernels", exhaust)
 
     outcome = call("analyze", "a.json")
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from rooftrace.errors import InternalError, RooftraceError
 from rooftrace.trace import load
 from rooftrace.workflow import AnalyzeOptions, run
-from rooftrace.workflow.prepare import prepare_workload
 
 PACKAGE = Path(run.__file__).parent.parent
 # Seconds of the processor that anything may take, and those for each event and each byte: a hundred times the usual.
@@ -53,9 +52,9 @@ def try_content(content: bytes, *, report: bool = True) -> Finding | None:
 def _analyse(path: Path, folder: Path, *, report: bool) -> int:
     """All stages; the number of events."""
     trace, facts = load(path)
-    prepared = prepare_workload(trace, AnalyzeOptions())
+    examined = run.examine_trace(trace, facts, AnalyzeOptions())
     folder.mkdir()
-    run.write_evidence(folder, prepared, facts)
+    run.write_evidence(folder, examined)
     if report:
         run.write_report(folder)
     return trace.event_count

@@ -58,9 +58,9 @@ def test_a_failure_is_found_and_named_for_its_place(monkeypatch) -> None:
     def fail(_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(findings, "find_and_score", fail)
+    monkeypatch.setattr(findings, "analyze_system", fail)
 
     finding = try_content(seeds()["host_alone"])
 
     assert finding is not None
-    assert finding.key == "ZeroDivisionError in run.py:write_evidence"
+    assert finding.key == "ZeroDivisionError in run.py:examine_trace"

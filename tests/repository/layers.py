@@ -19,7 +19,8 @@ LAYERS = (
     ("calltree", "ledger"),
     ("trace", "platforms", "opmodels", "kernelnames", "patterns"),
     ("contracts",),
-    ("units", "errors", "pack", "intervals", "stretches"),
+    ("units", "errors", "pack", "intervals", "beside"),
+    ("stretches",),
     ("sorted_unique",),
     ("",),  # the package itself: its version
 )

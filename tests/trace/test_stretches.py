@@ -172,7 +172,7 @@ def test_no_helper_outlives_a_refusal(folder: Folder, monkeypatch) -> None:
 
 @pytest.fixture
 def four_processors(monkeypatch) -> None:
-    monkeypatch.setattr(stretches, "_processors", lambda: 4)
+    monkeypatch.setattr(stretches, "processors", lambda: 4)
     monkeypatch.setattr(stretches, "_STRETCH", 1000)
 
 
@@ -205,7 +205,7 @@ def test_a_gzip_file_that_claims_too_much_is_not_divided(folder: Folder) -> None
 
 
 def test_one_processor_reads_alone(folder: Folder, monkeypatch) -> None:
-    monkeypatch.setattr(stretches, "_processors", lambda: 1)
+    monkeypatch.setattr(stretches, "processors", lambda: 1)
     monkeypatch.setattr(stretches, "_STRETCH", 1000)
 
     assert stretches.places(folder.write(b"{" + bytes(9999))) == ()
@@ -239,7 +239,7 @@ def test_stretches_read_ahead_are_longer_than_the_one_left(folder: Folder, monke
     size, processors, places = AHEAD[case]
     for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100}.items():
         monkeypatch.setattr(stretches, name, value)
-    monkeypatch.setattr(stretches, "_processors", lambda: processors)
+    monkeypatch.setattr(stretches, "processors", lambda: processors)
 
     assert stretches.places_ahead(folder.write(b"{" + bytes(size - 1))) == places
 
@@ -249,7 +249,7 @@ def started(monkeypatch) -> list:
     """The helpers that are started, two processors and small stretches given."""
     for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 2_000}.items():
         monkeypatch.setattr(stretches, name, value)
-    monkeypatch.setattr(stretches, "_processors", lambda: 2)
+    monkeypatch.setattr(stretches, "processors", lambda: 2)
     start, processes = stretches._start, []
     monkeypatch.setattr(stretches, "_start", lambda job: processes.append(start(job)) or processes[-1])
     return processes

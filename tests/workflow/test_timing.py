@@ -100,3 +100,22 @@ def test_with_json_the_timings_are_one_line_of_it(tmp_path, capsys) -> None:
     rows = json.loads(printed.err.splitlines()[0])["timings"]
     assert rows[0]["stage"] == "read"
     assert rows[-1]["wall_ms"] == pytest.approx(sum(row["wall_ms"] for row in rows[:-1]), abs=0.01)
+
+
+def test_stages_of_another_process_add_cpu_time_and_no_wall_time(ticking) -> None:
+    with clock() as there:
+        ticking(1)
+        with stage("fusion"):
+            ticking(8)
+    with clock() as running:
+        with stage("causes"):
+            ticking(10)
+        running.add_elsewhere(there.spent)
+
+    # Half of all time is CPU time: 8 ms of fusion and 1 ms of others there, 10 ms of causes here.
+    assert running.rows() == [
+        {"stage": "causes", "wall_ms": 10.0, "cpu_ms": 5.0, "count": 1},
+        {"stage": "fusion", "wall_ms": 0.0, "cpu_ms": 4.0, "count": 1},
+        {"stage": "other", "wall_ms": 0.0, "cpu_ms": 0.5, "count": 2},
+        {"stage": "total", "wall_ms": 10.0, "cpu_ms": 9.5, "count": 1},
+    ]

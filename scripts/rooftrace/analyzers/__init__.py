@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rooftrace.analyzers.workload import Workload
+from rooftrace.analyzers.workload import RatedRun, Workload
 
-__all__ = ["Workload"]
+__all__ = ["RatedRun", "Workload"]

@@ -44,7 +44,7 @@ from rooftrace.analyzers.parts import (
     without_layout_copies,
 )
 from rooftrace.analyzers.precision import faster_precision, remedy_evidence, target_ns
-from rooftrace.analyzers.workload import Workload, bound_score, covered_ns, gap_score
+from rooftrace.analyzers.workload import RatedRun, bound_score, covered_ns, gap_score
 from rooftrace.calltree import Link
 from rooftrace.contracts.base import ANALYZER_OF_CATEGORY, COMPUTE_ANALYZERS, RANKING_LIMIT_PCT
 from rooftrace.contracts.evidence import FindingEvidence
@@ -78,7 +78,7 @@ class _Free(Struct, frozen=True, kw_only=True):
 
 
 def analyze(
-    workload: Workload, claimed: NDArray[np.bool_] | None = None
+    workload: RatedRun, claimed: NDArray[np.bool_] | None = None
 ) -> dict[str, tuple[dict[str, EvidenceValue], list[Draft]]]:
     """Summary and findings of each compute analyzer that has kernel time.
 
@@ -107,7 +107,7 @@ def analyze(
     return results
 
 
-def _summary(workload: Workload, indices: Sequence[int]) -> dict[str, EvidenceValue]:
+def _summary(workload: RatedRun, indices: Sequence[int]) -> dict[str, EvidenceValue]:
     time = sum(workload.groups[i].kernel_ns for i in indices)
     rated = [(workload.groups[i], r) for i in indices if isinstance(r := workload.ratings[i], Rating)]
     rated_ns = sum(group.kernel_ns for group, _ in rated)
@@ -128,7 +128,7 @@ def _named(analyzer: str, drafts: list[Draft]) -> list[Draft]:
     return [draft.named(f"{analyzer}.F{number}") for number, draft in enumerate(drafts, start=1)]
 
 
-def _clustered(workload: Workload, analyzer: str, indices: Sequence[int], free: _Free) -> list[Draft]:
+def _clustered(workload: RatedRun, analyzer: str, indices: Sequence[int], free: _Free) -> list[Draft]:
     clusters: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for index in indices:
         key = _cluster_key(workload, index)
@@ -148,7 +148,7 @@ def _clustered(workload: Workload, analyzer: str, indices: Sequence[int], free: 
     return [drafts[key] for key in sorted(drafts)]
 
 
-def _cluster_key(workload: Workload, index: int) -> tuple[str, ...] | None:
+def _cluster_key(workload: RatedRun, index: int) -> tuple[str, ...] | None:
     group, rating = workload.groups[index], workload.ratings[index]
     if group.link is Link.CARRY_IN or rating.flag in _FASTER_THAN_RATED:
         return None
@@ -161,7 +161,7 @@ def _cluster_key(workload: Workload, index: int) -> tuple[str, ...] | None:
     return (group.category, rating.bound, library_of(workload, group), band, wide, batched)
 
 
-def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], members: tuple[list[int], _Free]) -> Draft:
+def _draft(workload: RatedRun, analyzer: str, key: tuple[str, ...], members: tuple[list[int], _Free]) -> Draft:
     """A finding whose id is still to be given."""
     indices = sorted(members[0], key=lambda i: (-_weight(workload, i), workload.op_ids[i]))
     ratings = [r for i in indices if isinstance(r := workload.ratings[i], Rating)]
@@ -178,7 +178,7 @@ def _draft(workload: Workload, analyzer: str, key: tuple[str, ...], members: tup
 
 
 def _with_evidence(
-    workload: Workload,
+    workload: RatedRun,
     members: tuple[list[int], _Free],
     edit: Edit,
     labels: tuple[str, str, str, FindingKind],
@@ -213,7 +213,7 @@ def _with_evidence(
     return Draft(finding=finding, edit=edit, most_ns=most)
 
 
-def _layout_drafts(workload: Workload, analyzer: str, free: _Free) -> list[Draft]:
+def _layout_drafts(workload: RatedRun, analyzer: str, free: _Free) -> list[Draft]:
     """What the calls of an analyzer spend on moving data before and after their own work, if anything."""
     copies, indices = only_layout_copies(workload, analyzer)
     time = sum(workload.groups[i].kernel_ns for i in indices)
@@ -223,7 +223,7 @@ def _layout_drafts(workload: Workload, analyzer: str, free: _Free) -> list[Draft
     return _part_drafts(copies, (indices, free), labels, own)
 
 
-def _loops_worth_telling(workload: Workload, free: NDArray[np.bool_]) -> Loops | None:
+def _loops_worth_telling(workload: RatedRun, free: NDArray[np.bool_]) -> Loops | None:
     """Loops of small products, if one batched product in the place of each could save enough for a rank."""
     loops = find_loops(workload, free)
     return loops if loops is not None and pct(loops.most_ns, workload.span_ns) >= RANKING_LIMIT_PCT else None
@@ -239,7 +239,7 @@ def _loop_draft(loops: Loops, free: _Free) -> Draft:
     return replace(draft, finding=finding, most_ns=loops.most_ns)
 
 
-def _recomputed_drafts(workload: Workload, free: _Free) -> list[Draft]:
+def _recomputed_drafts(workload: RatedRun, free: _Free) -> list[Draft]:
     """Forward work that a backward pass runs again, if any; of the category with most of its time."""
     again, indices = only_recomputed(workload)
     by_category: Counter[str] = Counter()
@@ -253,7 +253,7 @@ def _recomputed_drafts(workload: Workload, free: _Free) -> list[Draft]:
 
 
 def _part_drafts(
-    workload: Workload,
+    workload: RatedRun,
     members: tuple[list[int], _Free],
     labels: tuple[str, str, str, FindingKind],
     own: dict[str, EvidenceValue],
@@ -275,7 +275,7 @@ def _edit(given: list[tuple[OpGroup, NDArray[np.int64]]], free: NDArray[np.bool_
     return Edit(activities=members[keep], saved_ns=savings[keep])
 
 
-def _saved(workload: Workload, index: int) -> NDArray[np.int64]:
+def _saved(workload: RatedRun, index: int) -> NDArray[np.int64]:
     """What each activity of a group gives, ns: an instance brought to its target, or to nothing where none is known.
 
     The kernels of an instance give in proportion to their time.
@@ -293,13 +293,13 @@ def _saved(workload: Workload, index: int) -> NDArray[np.int64]:
     return given
 
 
-def _claimed_ns(workload: Workload, indices: list[int], free: NDArray[np.bool_]) -> int:
+def _claimed_ns(workload: RatedRun, indices: list[int], free: NDArray[np.bool_]) -> int:
     """Kernel time of the members whose gap a fusion finding holds, ns."""
     members = np.concatenate([workload.groups[i].activities for i in indices])
     return int(workload.activities.dur[members[~free[members]]].sum())
 
 
-def _weight(workload: Workload, index: int) -> int:
+def _weight(workload: RatedRun, index: int) -> int:
     """What an op group adds to its finding: its gap to what a fix reaches, or its time where that is unknown."""
     group = workload.groups[index]
     if isinstance(workload.ratings[index], Unrated):

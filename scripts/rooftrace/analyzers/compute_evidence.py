@@ -20,7 +20,7 @@ from rooftrace.units import NS_PER_S, ns_to_ms, pct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
     from rooftrace.calltree import OpGroup
     from rooftrace.contracts.base import EvidenceValue
 
@@ -41,7 +41,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
         return {**self.evidence, **({"layout_apart_ms": ns_to_ms(apart)} if apart else {})}
 
 
-def run_facts(workload: Workload, rest: Workload) -> RunFacts:
+def run_facts(workload: RatedRun, rest: RatedRun) -> RunFacts:
     """Whether the run trains, which model kind and engine it names; ``rest`` is it without layout copies."""
     context, names = workload.context, workload.trace.names
     engine = next((name for word, name in _ENGINES if any(word in text for text in names)), "")
@@ -56,12 +56,12 @@ def run_facts(workload: Workload, rest: Workload) -> RunFacts:
     )
 
 
-def library_of(workload: Workload, group: OpGroup) -> str:
+def library_of(workload: RatedRun, group: OpGroup) -> str:
     """Library of the kernel with most of a group's time."""
     return workload.activities.infos[group.kernel_codes[0]].library or "unknown"
 
 
-def common_evidence(workload: Workload, indices: list[int], time: int) -> dict[str, EvidenceValue]:
+def common_evidence(workload: RatedRun, indices: list[int], time: int) -> dict[str, EvidenceValue]:
     """What every finding about kernels tells; the first of the groups stands for all, ``time`` is theirs, ns."""
     groups = [workload.groups[i] for i in indices]
     top = groups[0]
@@ -101,7 +101,7 @@ def common_evidence(workload: Workload, indices: list[int], time: int) -> dict[s
     }
 
 
-def layout_evidence(workload: Workload, groups: Sequence[OpGroup], time: int) -> dict[str, EvidenceValue]:
+def layout_evidence(workload: RatedRun, groups: Sequence[OpGroup], time: int) -> dict[str, EvidenceValue]:
     """Time of kernels that move or clear data inside ops that are not copies themselves, and their names."""
     activities = workload.activities
     spent: Counter[str] = Counter()
@@ -125,7 +125,7 @@ def layout_evidence(workload: Workload, groups: Sequence[OpGroup], time: int) ->
     }
 
 
-def machine_evidence(workload: Workload) -> dict[str, EvidenceValue]:
+def machine_evidence(workload: RatedRun) -> dict[str, EvidenceValue]:
     """What the GPU has, for advice that must fit it."""
     platform = workload.platform
     if platform is None:
@@ -138,7 +138,7 @@ def machine_evidence(workload: Workload) -> dict[str, EvidenceValue]:
     }
 
 
-def rated_evidence(workload: Workload, indices: list[int], ratings: list[Rating]) -> dict[str, EvidenceValue]:
+def rated_evidence(workload: RatedRun, indices: list[int], ratings: list[Rating]) -> dict[str, EvidenceValue]:
     """How far groups are from their ceilings; ``ratings`` are theirs, in the same order."""
     groups = [workload.groups[i] for i in indices]
     pairs = list(zip(groups, ratings, strict=True))
@@ -162,7 +162,7 @@ def rated_evidence(workload: Workload, indices: list[int], ratings: list[Rating]
     }
 
 
-def unrated_evidence(workload: Workload, indices: list[int]) -> dict[str, EvidenceValue]:
+def unrated_evidence(workload: RatedRun, indices: list[int]) -> dict[str, EvidenceValue]:
     """The reason of most of the time, and how much of what the run has no rating for this is."""
     reasons: Counter[str] = Counter()
     for i in indices:
@@ -182,7 +182,7 @@ def unrated_evidence(workload: Workload, indices: list[int]) -> dict[str, Eviden
     }
 
 
-def _module_class(workload: Workload, group: OpGroup) -> str:
+def _module_class(workload: RatedRun, group: OpGroup) -> str:
     """Class of the module with most of the group's time, without its instance number."""
     paths = workload.context.module_paths
     named = {path: ns for path, ns in group.module_ns.items() if paths[path]}
@@ -192,14 +192,14 @@ def _module_class(workload: Workload, group: OpGroup) -> str:
     return module_class(paths[heaviest][-1])
 
 
-def _is_in_attention(workload: Workload, group: OpGroup) -> bool:
+def _is_in_attention(workload: RatedRun, group: OpGroup) -> bool:
     """Whether most of the group's time was launched inside a module that names attention."""
     paths = workload.context.module_paths
     inside = sum(ns for path, ns in group.module_ns.items() if any("attention" in name.lower() for name in paths[path]))
     return 2 * inside > group.kernel_ns
 
 
-def source_of(workload: Workload, group: OpGroup) -> str:
+def source_of(workload: RatedRun, group: OpGroup) -> str:
     """User frame of the group's slowest instance."""
     frame = int(workload.context.frame[group.node]) if group.node >= 0 else -1
     return workload.trace.names[workload.tree.name[frame]] if frame >= 0 else ""

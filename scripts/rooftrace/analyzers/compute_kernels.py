@@ -13,7 +13,7 @@ from rooftrace.units import ns_to_ms, ns_to_us, pct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
     from rooftrace.calltree import OpGroup
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.kernelnames import KernelInfo
@@ -29,7 +29,7 @@ _SPELLED = re.compile(r"sm_?(\d{2,3})")
 _FAMILIES = ((120, 80), (100, 100), (90, 90), (80, 80), (75, 75), (70, 70))
 
 
-def kernel_evidence(workload: Workload, groups: Sequence[OpGroup]) -> dict[str, EvidenceValue]:
+def kernel_evidence(workload: RatedRun, groups: Sequence[OpGroup]) -> dict[str, EvidenceValue]:
     """What the heaviest kernel of the first group's calls is, and how much of all groups runs on poor choices."""
     top, infos, activities = groups[0], workload.activities.infos, workload.activities
     dur, names = activities.dur[top.activities], activities.name[top.activities]
@@ -68,7 +68,7 @@ def _capability(architecture: str) -> int | None:
     return int(match[1]) if match else _GENERATIONS.get(architecture)
 
 
-def _time_of(workload: Workload, groups: Sequence[OpGroup], codes: Sequence[int]) -> int:
+def _time_of(workload: RatedRun, groups: Sequence[OpGroup], codes: Sequence[int]) -> int:
     """Kernel time of some names in groups, ns."""
     activities = workload.activities
     if not codes:

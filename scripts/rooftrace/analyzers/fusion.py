@@ -23,18 +23,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooftrace.analyzers.draft import Draft
+from rooftrace.analyzers.fusion_evidence import example_evidence, machine_evidence, reached_evidence
 from rooftrace.analyzers.fusion_summary import summary_of
-from rooftrace.analyzers.workload import CLOSURES, Workload, gap_score
+from rooftrace.analyzers.workload import CLOSURES, RatedRun, Workload, gap_score
 from rooftrace.contracts.base import RANKING_LIMIT_PCT, Score
 from rooftrace.contracts.evidence import FindingEvidence
 from rooftrace.fusion import Candidate, FusionInputs, FusionResult, describe, find_candidates
 from rooftrace.fusion.compositions import load_compositions
-from rooftrace.fusion.eager import SEVERAL, is_eager, model_of, one_move
+from rooftrace.fusion.eager import OneMove, find_one_move
 from rooftrace.fusion.edits import HostCalls, kernel_edit
 from rooftrace.fusion.find import machine_of
 from rooftrace.fusion.instances import median_instance, median_named
 from rooftrace.fusion.owners import optimizer_in
-from rooftrace.fusion.today import Today, caveats, least_saving_ns, today
+from rooftrace.fusion.today import least_saving_ns, today
 from rooftrace.intervals import union
 from rooftrace.patterns import matching_patterns
 from rooftrace.replay.edits import Edit, HostCut
@@ -79,45 +80,63 @@ class FusionDraft(Draft, frozen=True, kw_only=True):
     closures: tuple[float, float, float] = CLOSURES  # the first is no more than the least saving, a share of the whole
 
 
+class Fused(Struct, frozen=True, kw_only=True):
+    """What is found before it is known how late the host launches, which decides whether one move is told of."""
+
+    summary: dict[str, EvidenceValue]
+    drafts: list[Draft]
+    move: OneMove
+
+
 def analyze(workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
     """Summary and findings, most saved first; those without a time to claim last."""
-    run = inputs_of(workload)
-    result = find_candidates(run)
-    host = HostCalls(run, result.calls)
-    rated = [_rated(workload, run, result, (group, host.cuts(group))) for group in _findings(result.candidates)]
+    return settled(find(workload), workload)
+
+
+def find(run: RatedRun) -> Fused:
+    """Summary and findings, which of them the one move for all may be told in still open."""
+    inputs = inputs_of(run)
+    result = find_candidates(inputs)
+    host = HostCalls(inputs, result.calls)
+    rated = [_rated(run, inputs, result, (group, host.cuts(group))) for group in _findings(result.candidates)]
     rated.sort(key=lambda draft: (-draft.finding.score.mid, draft.finding.subject, int(draft.claims[0])))
-    listed = [draft for draft in rated if _is_listed(workload, draft)]
-    unrated = [_unrated(workload, run, result, group) for group in _findings(result.unrated)]
-    unrated += [_named(workload, run, result, named) for named in result.named]
+    listed = [draft for draft in rated if _is_listed(run, draft)]
+    unrated = [_unrated(run, inputs, result, group) for group in _findings(result.unrated)]
+    unrated += [_named(run, inputs, result, named) for named in result.named]
     unrated = [draft for draft in unrated if _time_share(draft) >= _UNRATED_PCT]
     unrated.sort(key=lambda draft: (-_time_share(draft), draft.finding.subject))
     drafts = [*listed, *unrated[:_MAX_UNRATED]]
-    numbered: list[Draft] = [_numbered(run, draft, number) for number, draft in enumerate(drafts, start=1)]
-    summary = summary_of(workload, result, len(rated) - len(listed))
-    first = _first_of_several(workload, run, drafts)
-    if first is not None:
-        summary["one_move"] = one_move(run)
-        numbered[first] = _with_one_move(numbered[first], one_move(run))
-    return summary, numbered
+    return Fused(
+        summary=summary_of(run, result, len(rated) - len(listed)),
+        drafts=[_numbered(inputs, draft, number) for number, draft in enumerate(drafts, start=1)],
+        move=find_one_move(inputs, [_told_by(draft) for draft in drafts]),
+    )
 
 
-def _is_listed(workload: Workload, draft: FusionDraft) -> bool:
+def settled(fused: Fused, workload: Workload) -> tuple[dict[str, EvidenceValue], list[Draft]]:
+    """Summary and findings, the first of several about one eager model with the move that covers them all."""
+    late = sum(ledger.idle_by_cause.get(_LAUNCH_BOUND, 0) for ledger in workload.ledgers)
+    is_late = pct(late, workload.span_ns) >= _LATE_PCT
+    first, move = fused.move.of_any if is_late else fused.move.of_several, fused.move.text
+    if first is None:
+        return fused.summary, fused.drafts
+    drafts = list(fused.drafts)
+    drafts[first] = _with_one_move(drafts[first], move)
+    return {**fused.summary, "one_move": move}, drafts
+
+
+def _told_by(draft: FusionDraft) -> tuple[Calls, Candidate] | None:
+    """The example of a finding about a model's own code, not about a loop over its parameters."""
+    example = draft.example
+    if example is None or draft.finding.evidence["phase"] == "optimizer" or _is_loop(draft):
+        return None
+    return example.calls, example.candidate
+
+
+def _is_listed(workload: RatedRun, draft: FusionDraft) -> bool:
     """Whether a finding saves enough to stand alone: by its kernels, or with the host time of its launches."""
     most = pct(draft.most_ns, workload.span_ns)
     return draft.finding.score.mid >= _LISTED_PCT or most >= RANKING_LIMIT_PCT
-
-
-def _first_of_several(workload: Workload, run: FusionInputs, drafts: Sequence[FusionDraft]) -> int | None:
-    """Position of the first of several findings about one eager model, or of a single one where the host is late."""
-    models: dict[str, list[int]] = defaultdict(list)
-    for at, draft in enumerate(drafts):
-        example = draft.example
-        if example is not None and draft.finding.evidence["phase"] != "optimizer" and not _is_loop(draft):
-            models[model_of(run, example.calls, example.candidate)].append(at)
-    late = sum(ledger.idle_by_cause.get(_LAUNCH_BOUND, 0) for ledger in workload.ledgers)
-    least = 1 if pct(late, workload.span_ns) >= _LATE_PCT else SEVERAL
-    found = [at for model, at in models.items() if len(at) >= least and is_eager(run, model)]
-    return min(found, key=lambda at: (-len(at), at[0]))[0] if found else None
 
 
 def _is_loop(draft: Draft) -> bool:
@@ -131,7 +150,7 @@ def _with_one_move(draft: Draft, move: str) -> Draft:
     return replace(draft, finding=draft.finding.model_copy(update={"evidence": evidence, "patterns": patterns}))
 
 
-def inputs_of(workload: Workload) -> FusionInputs:
+def inputs_of(workload: RatedRun) -> FusionInputs:
     """What candidates are found from."""
     return FusionInputs(
         trace=workload.trace,
@@ -159,7 +178,7 @@ def _findings(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 
 
 def _rated(
-    workload: Workload, run: FusionInputs, result: FusionResult, found: tuple[list[Candidate], Sequence[Cut]]
+    workload: RatedRun, run: FusionInputs, result: FusionResult, found: tuple[list[Candidate], Sequence[Cut]]
 ) -> FusionDraft:
     group, cuts = found
     claims = np.sort(np.concatenate([result.activities(candidate).reshape(-1) for candidate in group]))
@@ -169,11 +188,11 @@ def _rated(
     top, span = group[0], workload.span_ns
     estimate = top.estimate
     fused = sum(c.fused_ns * c.first.size for c in group)
-    evidence = _evidence(workload, run, result, group)
+    evidence = example_evidence(workload, run, result, group)
     reached = [today(result.calls, candidate, machine_of(run)) for candidate in group]
     least = min(saving, sum(least_saving_ns(c, t.slow_ns) for c, t in zip(group, reached, strict=True)))
     if estimate is not None:
-        evidence |= _reached(group, reached, least)
+        evidence |= reached_evidence(group, reached, least)
         evidence |= {
             "fused_ms": ns_to_ms(fused),
             "saving_ms": ns_to_ms(saving),
@@ -198,25 +217,9 @@ def _rated(
     )
 
 
-def _reached(group: Sequence[Candidate], reached: Sequence[Today], least: int) -> dict[str, EvidenceValue]:
-    """What the estimate assumes: the fused kernel, beside what the calls of the first candidate reach today."""
-    slow = sum(t.slow_ns * c.first.size for c, t in zip(group, reached, strict=True))
-    return {
-        "fused_us": ns_to_us(group[0].fused_ns),
-        "longest_us": ns_to_us(reached[0].longest_ns),
-        "best_member_pct": round(100.0 * reached[0].best_share, 2),
-        "slow_fused_ms": ns_to_ms(slow),
-        "least_saving_ms": ns_to_ms(least),
-    }
-
-
-def _notes(group: Sequence[Candidate]) -> list[str]:
-    return list(dict.fromkeys(note for candidate in group for note in candidate.notes))
-
-
 def _edit(
     result: FusionResult,
-    workload: Workload,
+    workload: RatedRun,
     group: Sequence[Candidate],
     cuts: Sequence[Cut],
 ) -> Edit:
@@ -231,20 +234,20 @@ def _edit(
     )
 
 
-def _unrated(workload: Workload, run: FusionInputs, result: FusionResult, group: list[Candidate]) -> FusionDraft:
+def _unrated(workload: RatedRun, run: FusionInputs, result: FusionResult, group: list[Candidate]) -> FusionDraft:
     """Candidates whose fused time is not known: what they take is told, nothing is claimed."""
-    evidence = _evidence(workload, run, result, group) | {"unmodelled": group[0].reason or ""}
+    evidence = example_evidence(workload, run, result, group) | {"unmodelled": group[0].reason or ""}
     finding = _finding(evidence, group[0], Score(low=0, mid=0, high=0), "upper_bound")
     return _unclaimed(finding, Example(candidate=group[0], calls=result.calls))
 
 
-def _named(workload: Workload, run: FusionInputs, result: FusionResult, named: NamedRun) -> FusionDraft:
+def _named(workload: RatedRun, run: FusionInputs, result: FusionResult, named: NamedRun) -> FusionDraft:
     infos = workload.activities.infos
     composition = named.composition
     time = int(named.time_ns.sum())
     vendor = workload.platform.vendor if workload.platform else ""
     evidence: dict[str, EvidenceValue] = {
-        **_machine(workload),
+        **machine_evidence(workload),
         "pattern": composition.identity if composition else "novel",
         "pattern_name": composition.file.name if composition else "a chain of kernels",
         "instances_count": int(named.first.size),
@@ -279,61 +282,6 @@ def _named(workload: Workload, run: FusionInputs, result: FusionResult, named: N
 def _unclaimed(finding: FindingEvidence, example: Example | None = None) -> FusionDraft:
     claims = np.empty(0, dtype=np.int64)
     return FusionDraft(finding=finding, edit=Edit(), most_ns=0, claims=claims, example=example)
-
-
-def _evidence(
-    workload: Workload, run: FusionInputs, result: FusionResult, group: Sequence[Candidate]
-) -> dict[str, EvidenceValue]:
-    """What is known of every finding with recorded calls; of the largest group where they differ."""
-    top, calls = group[0], result.calls
-    matrices = [result.activities(candidate) for candidate in group]
-    instances = sum(int(candidate.first.size) for candidate in group)
-    kernels = sum(int(matrix.size) for matrix in matrices)
-    time = sum(int(candidate.time_ns.sum()) for candidate in group)
-    kept = sum(candidate.kept_launches * int(candidate.first.size) for candidate in group)
-    composition = top.composition
-    optimizer = describe.optimizer(run, calls, top)
-    early = sum(result.before_window.get(candidate.example, 0) for candidate in group)
-    return {
-        **_machine(workload),
-        "pattern": composition.identity if composition else "novel",
-        "pattern_name": composition.file.name if composition else "a chain of kernels",
-        "instances_count": instances,
-        "kinds_count": len(group),
-        "shown_count": int(top.first.size),
-        "before_window_count": early,
-        "kernels_per_instance": round(kernels / instances, 2),
-        "launches_removed_count": kernels - kept,
-        "time_ms": ns_to_ms(time),
-        "time_share_pct": pct(time, workload.span_ns),
-        "modules": ", ".join(dict.fromkeys(candidate.scope for candidate in group)),
-        "op_chain": describe.op_chain(top),
-        "kernel_chain": describe.kernel_chain(run, calls, top),
-        "shapes": describe.shapes(top),
-        "source": describe.source(run, calls, top),
-        "phase": describe.phase(run, calls, top),
-        "kept_op": top.calls[0].name if top.anchor else "",
-        "epilogue": describe.epilogue(top),
-        "optimizer": optimizer,
-        "one_move": "",
-        "graph_replayed": False,
-        "notes": "; ".join([*_notes(group), *caveats(group)]),
-        "confidence": describe.confidence(run, calls, top),
-        "replacement": describe.replacements(
-            composition,
-            workload.platform.vendor if workload.platform else "",
-            [*(call.name for call in top.calls), *(candidate.scope for candidate in group)],
-            optimizer,
-        ),
-    }
-
-
-def _machine(workload: Workload) -> dict[str, EvidenceValue]:
-    platform = workload.platform
-    return {
-        "gpu_name": platform.product if platform else "",
-        "gpu_vendor": platform.vendor if platform else "",
-    }
 
 
 def _finding(evidence: dict[str, EvidenceValue], top: Candidate, score: Score, kind: FindingKind) -> FindingEvidence:
@@ -379,7 +327,7 @@ def _time_share(draft: Draft) -> float:
     return float(draft.finding.evidence["time_share_pct"])
 
 
-def _covered(workload: Workload, members: NDArray[np.int64]) -> int:
+def _covered(workload: RatedRun, members: NDArray[np.int64]) -> int:
     """Time in which any of the activities runs, over all devices."""
     activities = workload.activities
     return sum(

@@ -9,12 +9,12 @@ from rooftrace.fusion.edits import claimed
 from rooftrace.units import ns_to_ms, pct
 
 if TYPE_CHECKING:
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.fusion import Candidate, FusionResult
 
 
-def summary_of(workload: Workload, result: FusionResult, below: int) -> dict[str, EvidenceValue]:
+def summary_of(workload: RatedRun, result: FusionResult, below: int) -> dict[str, EvidenceValue]:
     """Totals over all findings, and why calls that look like candidates are none; ``below`` findings are not listed."""
     rated = result.candidates
     time = sum(int(candidate.time_ns.sum()) for candidate in rated)

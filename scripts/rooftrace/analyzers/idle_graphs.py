@@ -19,7 +19,7 @@ from rooftrace.sorted_unique import distinct_rows, sorted_unique
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun, Workload
 
 # Fewer launches are not worth a graph of their own (rule of thumb: one graph launch costs like two or three launches).
 MIN_LAUNCHES = 8
@@ -84,7 +84,7 @@ def _launches(workload: Workload, device: int) -> _Launches:
     return _Launches(node=node, activity=members, key=key, opens=opens)
 
 
-def interruptions_before(workload: Workload, node: NDArray[np.int64]) -> NDArray[np.int64]:
+def interruptions_before(workload: RatedRun, node: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each launch: how many blocking calls, and waits for another thread, its thread had behind it."""
     waits, handovers, tree = workload.schedule.waits, workload.schedule.handovers, workload.tree
     blocking = np.sort(waits.node[waits.kind != int(WaitKind.QUEUE)])

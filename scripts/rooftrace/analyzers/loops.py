@@ -28,7 +28,7 @@ from rooftrace.units import NS_PER_S, ns_to_ms, ns_to_us
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
     from rooftrace.calltree import Callers, OpGroup
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.replay.edits import Edit
@@ -57,7 +57,7 @@ class Run(Struct, frozen=True, kw_only=True):
 class Loops(Struct, frozen=True, kw_only=True):
     """All runs: the workload cut down to their calls, its groups, and the change of the run."""
 
-    workload: Workload
+    workload: RatedRun
     groups: list[int]
     activities: NDArray[np.int64]
     edit: Edit
@@ -66,7 +66,7 @@ class Loops(Struct, frozen=True, kw_only=True):
     evidence: dict[str, EvidenceValue]
 
 
-def find_loops(workload: Workload, free: NDArray[np.bool_]) -> Loops | None:
+def find_loops(workload: RatedRun, free: NDArray[np.bool_]) -> Loops | None:
     """The runs of ``free`` activities; None without any."""
     callers = callers_of(workload)
     runs = [run for index in range(len(workload.groups)) for run in _runs_of(workload, callers, index, free)]
@@ -100,7 +100,7 @@ def find_loops(workload: Workload, free: NDArray[np.bool_]) -> Loops | None:
     )
 
 
-def _runs_of(workload: Workload, callers: Callers, index: int, free: NDArray[np.bool_]) -> list[Run]:
+def _runs_of(workload: RatedRun, callers: Callers, index: int, free: NDArray[np.bool_]) -> list[Run]:
     group, rating = workload.groups[index], workload.ratings[index]
     if group.name not in _PRODUCTS or group.link is not Link.CORRELATION or not isinstance(rating, Rating):
         return []
@@ -117,7 +117,7 @@ def _runs_of(workload: Workload, callers: Callers, index: int, free: NDArray[np.
     return [run for run in found if run is not None and free[run.activities].all()]
 
 
-def _is_small(workload: Workload, group: OpGroup) -> bool:
+def _is_small(workload: RatedRun, group: OpGroup) -> bool:
     """Whether one call leaves half the GPU's units or more without a tile."""
     shape = gemm_evidence(group)
     if not shape or workload.platform is None:
@@ -152,7 +152,7 @@ def _adds_to(group: OpGroup, elements: int) -> bool:
     return isinstance(dims[0], list) and math.prod(dims[0]) == elements
 
 
-def _follows(workload: Workload, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _follows(workload: RatedRun, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Of each call but the first, whether it comes right after the one before: on GPU and thread, in its step."""
     activities, tree, schedule = workload.activities, workload.tree, workload.schedule
     step, launch = workload.steps.of_activity[first], activities.launch
@@ -167,7 +167,7 @@ def _follows(workload: Workload, first: NDArray[np.int64], last: NDArray[np.int6
 
 
 def _run(
-    workload: Workload, callers: Callers, index: int, part: tuple[NDArray[np.int64], NDArray[np.int64]]
+    workload: RatedRun, callers: Callers, index: int, part: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> Run | None:
     """The run of some calls in their order; None where one batched product would not be faster."""
     group, activities, tree = workload.groups[index], workload.activities, workload.tree
@@ -188,7 +188,7 @@ def _run(
     )
 
 
-def _batched_ns(workload: Workload, index: int, calls: int) -> int | None:
+def _batched_ns(workload: RatedRun, index: int, calls: int) -> int | None:
     """Floor of one product that does the work of some calls; None where a ceiling is missing."""
     rating, platform = workload.ratings[index], workload.platform
     if not isinstance(rating, Rating) or platform is None:

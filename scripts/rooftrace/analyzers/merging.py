@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
 
 
 class Merged(Struct, frozen=True, kw_only=True):
@@ -36,19 +36,19 @@ class Merged(Struct, frozen=True, kw_only=True):
         return self.activities[::-1] if self.at_end else self.activities
 
 
-def chain_ns(workload: Workload, members: NDArray[np.int64]) -> NDArray[np.int64]:
+def chain_ns(workload: RatedRun, members: NDArray[np.int64]) -> NDArray[np.int64]:
     """Time from the first start to each end if some activities are queued back to back, ns."""
     spent: NDArray[np.int64] = np.cumsum(workload.activities.dur[members])
     return spent + workload.schedule.usual_gap_ns * np.arange(members.size)
 
 
-def callers_of(workload: Workload) -> Callers:
+def callers_of(workload: RatedRun) -> Callers:
     """The ops around the launches of a run."""
     launch = workload.activities.launch
     return Callers(workload.tree, sorted_unique(launch[launch >= 0]))
 
 
-def merged_edit(workload: Workload, runs: Sequence[Merged]) -> Edit:
+def merged_edit(workload: RatedRun, runs: Sequence[Merged]) -> Edit:
     """Some activities of each run stand for the one: as many as take its time with the gaps that queues keep.
 
     The last of these is shortened, the others are gone, and so are all calls but one from the host.
@@ -70,7 +70,7 @@ def merged_edit(workload: Workload, runs: Sequence[Merged]) -> Edit:
     )
 
 
-def _calls_gone(workload: Workload, runs: Sequence[Merged]) -> tuple[NDArray[np.int64], ...]:
+def _calls_gone(workload: RatedRun, runs: Sequence[Merged]) -> tuple[NDArray[np.int64], ...]:
     """Thread, start and end of every call but one of each run."""
     tree, callers, gone = workload.tree, callers_of(workload), []
     for run in runs:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooftrace.analyzers.model_shapes import Call, Path
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
     from rooftrace.contracts.base import EvidenceValue
 
 _MOST_COMPONENTS = 8
@@ -77,7 +77,7 @@ class _Stack(Struct, frozen=True, kw_only=True):
     count: int
 
 
-def identify(workload: Workload) -> dict[str, Any]:
+def identify(workload: RatedRun) -> dict[str, Any]:
     """Fields of ``evidence/model.json``."""
     networks = _networks(workload)
     calls = shapes.telling_calls(workload)
@@ -102,7 +102,7 @@ def identify(workload: Workload) -> dict[str, Any]:
     }
 
 
-def _networks(workload: Workload) -> list[_Network]:
+def _networks(workload: RatedRun) -> list[_Network]:
     """Outermost modules that are models, most kernel time first; what runs again in a backward pass is not another."""
     context, activities = workload.context, workload.activities
     compute = np.flatnonzero((activities.work == int(Work.COMPUTE)) & (activities.launch >= 0))
@@ -225,7 +225,7 @@ def _batch(
     return (indices[0], None) if indices and len(indices) == 1 else None
 
 
-def _summary(workload: Workload, main: _Network | None, stack: _Stack | None, sizes: Sizes) -> dict[str, EvidenceValue]:
+def _summary(workload: RatedRun, main: _Network | None, stack: _Stack | None, sizes: Sizes) -> dict[str, EvidenceValue]:
     context = workload.context
     batch, length = sizes.batch_and_length or (sizes.image_batch, None)
     is_training = context.has_backward or context.has_optimizer
@@ -252,7 +252,7 @@ def _summary(workload: Workload, main: _Network | None, stack: _Stack | None, si
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _precision(workload: Workload) -> str | None:
+def _precision(workload: RatedRun) -> str | None:
     """Of the rated kernels' time, what most ran in."""
     time: Counter[str] = Counter()
     for group, rating in zip(workload.groups, workload.ratings, strict=True):
@@ -261,14 +261,14 @@ def _precision(workload: Workload) -> str | None:
     return min(time, key=lambda name: (-time[name], name)) if time else None
 
 
-def _optimizer(workload: Workload) -> str | None:
+def _optimizer(workload: RatedRun) -> str | None:
     tree, names = workload.tree, workload.trace.names
     marks = np.isin(tree.kind, [int(Kind.ANNOTATION), int(Kind.CPU_OP)])
     found = (_OPTIMIZER.match(names[code]) for code in sorted_unique(tree.name[marks]).tolist())
     return next((match.group(1) for match in found if match), None)
 
 
-def _wrapper(workload: Workload) -> str | None:
+def _wrapper(workload: RatedRun) -> str | None:
     first = {module_class(path[0]) for path in workload.context.module_paths if path}
     return next((one_line(name, _NAME) for name in sorted(first) if _WRAPPERS.search(name)), None)
 
@@ -285,14 +285,14 @@ def _component(network: _Network, calls: Sequence[Call], total_ns: int) -> dict[
     }
 
 
-def _classes(workload: Workload) -> list[dict[str, Any]]:
+def _classes(workload: RatedRun) -> list[dict[str, Any]]:
     instances = {path[-1] for path in workload.context.module_paths if path}
     counts = Counter(module_class(name) for name in instances)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_CLASSES]
     return [{"name": one_line(name, _NAME) or "unnamed", "instances_count": count} for name, count in ordered]
 
 
-def _sources(workload: Workload) -> tuple[list[str], list[str]]:
+def _sources(workload: RatedRun) -> tuple[list[str], list[str]]:
     """Source files of models and the libraries they are from, most frames first."""
     tree, names = workload.tree, workload.trace.names
     codes, counts = np.unique(tree.name[tree.kind == int(Kind.PYTHON)], return_counts=True)

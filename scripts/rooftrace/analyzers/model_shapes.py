@@ -16,7 +16,7 @@ from rooftrace.trace import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
 
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
@@ -51,7 +51,7 @@ class Call(Struct, frozen=True, kw_only=True):
     count: int
 
 
-def telling_calls(workload: Workload) -> list[Call]:
+def telling_calls(workload: RatedRun) -> list[Call]:
     """Forward calls whose shapes tell sizes, each distinct one once, in a fixed order."""
     trace, tree, context = workload.trace, workload.tree, workload.context
     wanted = [code for code, name in enumerate(trace.names) if name in _TELLING or _ATTENTION.match(name)]

@@ -20,7 +20,7 @@ from rooftrace.units import pct
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
     from rooftrace.calltree import OpGroup
     from rooftrace.kernelnames import KernelInfo
 
@@ -30,7 +30,7 @@ LAYOUT_ANALYZERS = ("attention", "convolution")
 _FILL = re.compile(r"memset|fill|SubTensorOpWithScalar", re.IGNORECASE)
 
 
-def without_layout_copies(workload: Workload) -> Workload:
+def without_layout_copies(workload: RatedRun) -> RatedRun:
     """The same run with calls of attention and convolution rated by what they do beside their layout copies."""
     groups, ratings = list(workload.groups), list(workload.ratings)
     for at in sorted(set().union(*(layout_groups(workload, analyzer) for analyzer in LAYOUT_ANALYZERS))):
@@ -42,7 +42,7 @@ def without_layout_copies(workload: Workload) -> Workload:
     return replace(workload, groups=groups, ratings=ratings)
 
 
-def without_activities(workload: Workload, gone: NDArray[np.int64]) -> tuple[Workload, frozenset[int]]:
+def without_activities(workload: RatedRun, gone: NDArray[np.int64]) -> tuple[RatedRun, frozenset[int]]:
     """The same run with groups rated by their other calls, and which groups have none left; calls go as a whole."""
     groups, ratings = list(workload.groups), list(workload.ratings)
     emptied: set[int] = set()
@@ -60,13 +60,13 @@ def without_activities(workload: Workload, gone: NDArray[np.int64]) -> tuple[Wor
     return replace(workload, groups=groups, ratings=ratings), frozenset(emptied)
 
 
-def only_layout_copies(workload: Workload, analyzer: str) -> tuple[Workload, list[int]]:
+def only_layout_copies(workload: RatedRun, analyzer: str) -> tuple[RatedRun, list[int]]:
     """The same run with an analyzer's groups cut down to their layout copies, and which those groups are."""
     indices = layout_groups(workload, analyzer)
     return _cut_down(workload, {at: _is_layout_copy(workload, workload.groups[at]) for at in indices}), indices
 
 
-def only_recomputed(workload: Workload) -> tuple[Workload, list[int]]:
+def only_recomputed(workload: RatedRun) -> tuple[RatedRun, list[int]]:
     """The same run with groups cut down to forward work that a backward pass runs again, and which those groups are."""
     kept: dict[int, NDArray[np.bool_]] = {}
     activities = workload.activities
@@ -79,7 +79,7 @@ def only_recomputed(workload: Workload) -> tuple[Workload, list[int]]:
     return _cut_down(workload, kept), sorted(kept)
 
 
-def layout_groups(workload: Workload, analyzer: str) -> list[int]:
+def layout_groups(workload: RatedRun, analyzer: str) -> list[int]:
     """Groups of an analyzer whose calls copy or transpose beside their own work."""
     found: list[int] = []
     for at, group in enumerate(workload.groups):
@@ -95,14 +95,14 @@ def is_fill(info: KernelInfo) -> bool:
     return _FILL.search(info.short) is not None
 
 
-def _cut_down(workload: Workload, kept: dict[int, NDArray[np.bool_]]) -> Workload:
+def _cut_down(workload: RatedRun, kept: dict[int, NDArray[np.bool_]]) -> RatedRun:
     groups = list(workload.groups)
     for at, keep in kept.items():
         groups[at] = part_of(groups[at], workload.activities, workload.context, keep)
     return replace(workload, groups=groups)
 
 
-def _is_layout_copy(workload: Workload, group: OpGroup) -> NDArray[np.bool_]:
+def _is_layout_copy(workload: RatedRun, group: OpGroup) -> NDArray[np.bool_]:
     """Of each activity of a group, whether it only moves data; what zeroes a result is part of the work."""
     infos = workload.activities.infos
     codes = [code for code in group.kernel_codes if infos[code].category == "memory" and not is_fill(infos[code])]

@@ -17,7 +17,7 @@ from rooftrace.units import NS_PER_S, ns_to_ms
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooftrace.analyzers.workload import Workload
+    from rooftrace.analyzers.workload import RatedRun
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.platforms import Platform
 
@@ -35,7 +35,7 @@ class Remedy(Struct, frozen=True, kw_only=True):
     floor_ns: int
 
 
-def faster_precision(workload: Workload, index: int) -> Remedy | None:
+def faster_precision(workload: RatedRun, index: int) -> Remedy | None:
     """The remedy of an op group; None where it is no float32 product bound by FLOPs, or no format is faster."""
     group, rating = workload.groups[index], workload.ratings[index]
     if workload.platform is None or group.category not in _CATEGORIES or not isinstance(rating, Rating):
@@ -57,7 +57,7 @@ def _remedy(rating: Rating, platform: Platform) -> Remedy | None:
     return None
 
 
-def target_ns(workload: Workload, index: int) -> int:
+def target_ns(workload: RatedRun, index: int) -> int:
     """What an instance of a rated group takes after the fix: its floor, or that of a faster precision."""
     rating, remedy = workload.ratings[index], faster_precision(workload, index)
     if not isinstance(rating, Rating):
@@ -65,7 +65,7 @@ def target_ns(workload: Workload, index: int) -> int:
     return rating.floor_ns if remedy is None else min(remedy.floor_ns, rating.floor_ns)
 
 
-def remedy_evidence(workload: Workload, indices: Sequence[int], saved_ns: int) -> dict[str, EvidenceValue]:
+def remedy_evidence(workload: RatedRun, indices: Sequence[int], saved_ns: int) -> dict[str, EvidenceValue]:
     """What a faster precision would give, if the first group has one; ``saved_ns`` is what the finding saves."""
     remedy = faster_precision(workload, indices[0])
     if remedy is None:

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 CLOSURES = (0.75, 0.875, 1.0)
 
 
-class Workload(Struct, frozen=True, kw_only=True):
-    """A run ready to be analysed; groups, ratings and op_ids are parallel."""
+class RatedRun(Struct, frozen=True, kw_only=True):
+    """A run as far as its kernels are concerned; groups, ratings and op_ids are parallel.
+
+    ``span_ns``: spans of all devices, summed: what every score is a share of.
+    """
 
     trace: Trace
     tree: CallTree
@@ -38,17 +41,18 @@ class Workload(Struct, frozen=True, kw_only=True):
     ratings: list[Rating | Unrated]
     op_ids: list[str]
     platform: Platform | None
-    ledgers: list[DeviceLedger]
     schedule: Schedule
+    span_ns: int
+
+
+class Workload(RatedRun, frozen=True, kw_only=True):
+    """A run ready to be analysed: with the causes of its idle time and its ledgers."""
+
+    ledgers: list[DeviceLedger]
     causes: IdleCauses
 
-    @property
-    def span_ns(self) -> int:
-        """Spans of all devices, summed: what every score is a share of."""
-        return sum(ledger.span_ns for ledger in self.ledgers)
 
-
-def covered_ns(workload: Workload, groups: Sequence[OpGroup]) -> int:
+def covered_ns(workload: RatedRun, groups: Sequence[OpGroup]) -> int:
     """Time in which any kernel of the groups runs, over all devices: no fix of them can save more."""
     activities = workload.activities
     members = np.concatenate([group.activities for group in groups])

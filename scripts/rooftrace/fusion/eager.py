@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from rooftrace.fusion.candidates import class_of
 from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooftrace.calltree import Context
     from rooftrace.fusion.calls import Calls, FusionInputs
     from rooftrace.fusion.candidates import Candidate
@@ -21,6 +25,35 @@ _GENERATED: Final = "Inductor"
 _PATCHED: Final = "transformers/"  # Liger Kernel patches language models of this library
 # Endings of the classes of causal language models in it, and in what follows it.
 _CAUSAL_LM: Final = ("ForCausalLM", "LMHeadModel")
+
+
+class OneMove(Struct, frozen=True, kw_only=True):
+    """One change for all fusions of an eager model, and which finding to tell it in: by position, None for none.
+
+    ``of_several``: the first of several about one model; ``of_any``: the first of the model with most of them.
+    """
+
+    text: str
+    of_several: int | None
+    of_any: int | None
+
+
+def find_one_move(run: FusionInputs, told: Sequence[tuple[Calls, Candidate] | None]) -> OneMove:
+    """The one move; ``told`` holds for each finding about a model's own code its example, None for others."""
+    models: dict[str, list[int]] = defaultdict(list)
+    for at, example in enumerate(told):
+        if example is not None:
+            models[model_of(run, *example)].append(at)
+    eager = [found for model, found in models.items() if is_eager(run, model)]
+    return OneMove(
+        text=one_move(run) if eager else "",
+        of_several=_first([found for found in eager if len(found) >= SEVERAL]),
+        of_any=_first(eager),
+    )
+
+
+def _first(found: Sequence[list[int]]) -> int | None:
+    return min(found, key=lambda at: (-len(at), at[0]))[0] if found else None
 
 
 def model_of(run: FusionInputs, calls: Calls, candidate: Candidate) -> str:

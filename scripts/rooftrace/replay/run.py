@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rooftrace.beside import in_two
 from rooftrace.replay.constraints import NEVER, Binding, Constraints, fit, usual_distances
 from rooftrace.replay.events import Step, order_events
 from rooftrace.replay.program import Recorded, compile_program
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Entries of the tables of launch times and of known ends (rows times scenarios) held at once: 8 bytes each.
 _TABLE_ENTRIES = 8_000_000
+# Such entries that are replayed in the time that a copy of the process costs, about 20 ms, twice over.
+_WORTH_A_PROCESS = 400_000
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
@@ -78,6 +81,10 @@ class Replay:
 
     def spans(self, scenarios: Sequence[Scenario]) -> list[int]:
         """Span of the run in each scenario, summed over devices, ns."""
+        rows = self._program.launches + self._program.slots
+        return in_two(self._all_spans, scenarios, is_worth_it=rows * len(scenarios) >= _WORTH_A_PROCESS)
+
+    def _all_spans(self, scenarios: Sequence[Scenario]) -> list[int]:
         width = max(1, _TABLE_ENTRIES // max(1, self._program.launches + self._program.slots))
         result: list[int] = []
         for low in range(0, len(scenarios), width):

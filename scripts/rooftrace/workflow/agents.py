@@ -23,10 +23,9 @@ from rooftrace.workflow.compare_files import write_deliverables as write_compari
 from rooftrace.workflow.folder import new_folder, refuse_foreign_folder, written_into
 from rooftrace.workflow.locks import locked_folder
 from rooftrace.workflow.passed import note_passed
-from rooftrace.workflow.prepare import prepare_workload
 from rooftrace.workflow.reading import read_traces
 from rooftrace.workflow.redact import private_paths
-from rooftrace.workflow.run import write_evidence, write_report
+from rooftrace.workflow.run import examine_trace, write_evidence, write_report
 from rooftrace.workflow.slottext import to_json
 from rooftrace.workflow.state import State, Task
 from rooftrace.workflow.timing import stage
@@ -55,11 +54,11 @@ def prepare(trace: Path, run: Path, options: AnalyzeOptions, given: Mapping[str,
     if options.platform is not None:
         platforms.load_platform(options.platform)  # an unknown one is told before a long file is read
     [(columns, facts)], redactor = read_traces([trace], [options])
-    prepared = prepare_workload(columns, options)
+    examined = examine_trace(columns, facts, options)
     earlier = accepted_prose(run)
     with new_folder(run, force=options.force) as folder:
         with stage("evidence"):
-            write_evidence(folder, prepared, facts)
+            write_evidence(folder, examined)
         with stage("briefs"):
             tasks = _write_tasks(folder, redactor)
         told = {"": str(trace.resolve()), **dict(sorted(given.items()))}

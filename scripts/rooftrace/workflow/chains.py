@@ -14,13 +14,13 @@ from rooftrace.fusion.examples import chain_of_call, chain_of_candidate, chain_w
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooftrace.analyzers import Workload
+    from rooftrace.analyzers import RatedRun
     from rooftrace.analyzers.draft import Draft
 
 GROUPS_OF_A_FINDING = 3  # the heaviest; one script tries them all
 
 
-def chains(workload: Workload, drafts: Iterable[Draft], head: Mapping[str, Any]) -> ChainsFile:
+def chains(workload: RatedRun, drafts: Iterable[Draft], head: Mapping[str, Any]) -> ChainsFile:
     """Examples of the calls of every finding that has some; ``head`` is what every artifact begins with."""
     run = inputs_of(workload)
     found: list[Chain] = []
@@ -50,7 +50,7 @@ def _writable(chain: Chain) -> Chain:
     return chain
 
 
-def _of_groups(workload: Workload, finding: str, members: list[str]) -> list[Chain]:
+def _of_groups(workload: RatedRun, finding: str, members: list[str]) -> list[Chain]:
     """The heaviest op groups of a compute finding, each by its slowest instance."""
     number = {identity: at for at, identity in enumerate(workload.op_ids)}
     found = []

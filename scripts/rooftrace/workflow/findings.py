@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooftrace.analyzers import compute, fusion, idle, multi_kernel
+from rooftrace.analyzers.fusion import FusionDraft
 from rooftrace.analyzers.scoring import score
 from rooftrace.causes.quiet import long_calls
 from rooftrace.contracts.base import COMPUTE_ANALYZERS, RANKING_LIMIT_PCT
@@ -20,10 +22,35 @@ from rooftrace.workflow.timing import stage
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.analyzers import Workload
+    from rooftrace.analyzers import RatedRun, Workload
     from rooftrace.analyzers.draft import Draft
+    from rooftrace.analyzers.fusion import Fused
     from rooftrace.contracts.base import EvidenceValue
     from rooftrace.contracts.evidence import FindingEvidence
+    from rooftrace.contracts.report import Replay as ReplayFacts
+    from rooftrace.replay.edits import Edit
+
+    Said = tuple[dict[str, EvidenceValue], list[Draft]]  # an analyzer's summary and its findings, not scored yet
+
+
+class OfKernels(Struct, frozen=True, kw_only=True):
+    """What the analyzers of kernels say: the compute ones, by name, and fusion."""
+
+    compute: dict[str, Said]
+    fused: Fused
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """All findings, in the order in which they are listed."""
+        return [*(draft for _, found in self.compute.values() for draft in found), *self.fused.drafts]
+
+
+class Replayed(Struct, frozen=True, kw_only=True):
+    """A run ready to be replayed, what would be half of its host time, and what its own replay tells."""
+
+    run: Replay
+    halved: Edit
+    facts: ReplayFacts
 
 
 class Results(Struct, frozen=True, kw_only=True):
@@ -31,54 +58,83 @@ class Results(Struct, frozen=True, kw_only=True):
 
     summaries: dict[str, dict[str, EvidenceValue]]
     findings: dict[str, list[FindingEvidence]]
-    drafts: list[Draft]
     replay: dict[str, Any] | None
 
 
 def find_and_score(workload: Workload) -> Results:
     """Summary and findings of every analyzer that has something to look at, scored by replay where that is possible."""
-    summaries, drafts = run_analyzers(workload)
+    return score_findings(workload, analyze_kernels(workload), analyze_system(workload), replayed(workload))
+
+
+def score_findings(workload: Workload, kernels: OfKernels, system: dict[str, Said], replay: Replayed | None) -> Results:
+    """All that the analyzers have said, scored where there is a replay."""
+    summaries, drafts = _combined(workload, kernels, system)
     listed = [(name, draft) for name, found in drafts.items() for draft in found]
     scored = [draft.finding for _, draft in listed]
     fields: dict[str, Any] | None = None
-    if workload.activities.row.size:
-        with stage("replay"):
-            replay = Replay(workload.tree, workload.activities, workload.schedule)
-            halved = without_profiler(replay, long_calls(workload.trace, workload.tree, host_lanes(replay)))
-            facts = describe_replay(replay, halved)
+    if replay is not None:
+        halved = replay.halved if is_inflated(workload) else None
         with stage("scores"):
-            scores = score([draft for _, draft in listed], replay, halved=halved if is_inflated(workload) else None)
-        believed = facts.explained_pct >= LEAST_EXPLAINED_PCT
+            scores = score([draft for _, draft in listed], replay.run, halved=halved)
+        believed = replay.facts.explained_pct >= LEAST_EXPLAINED_PCT
         scored = scores.findings if believed else scored
         left = [Remaining(after=count, span_ns=span) for count, span in enumerate(scores.together, start=1)]
-        fields = {"replay": facts, "together": left if believed else None}
+        fields = {"replay": replay.facts, "together": left if believed else None}
     findings: dict[str, list[FindingEvidence]] = {name: [] for name in summaries}
     for (name, _), finding in zip(listed, scored, strict=True):
         findings[name].append(finding)
-    return Results(summaries=summaries, findings=findings, drafts=[draft for _, draft in listed], replay=fields)
+    return Results(summaries=summaries, findings=findings, replay=fields)
+
+
+def replayed(workload: Workload) -> Replayed | None:
+    """The workload's replay; None without GPU activity."""
+    if not workload.activities.row.size:
+        return None
+    with stage("replay"):
+        run = Replay(workload.tree, workload.activities, workload.schedule)
+        halved = without_profiler(run, long_calls(workload.trace, workload.tree, host_lanes(run)))
+        return Replayed(run=run, halved=halved, facts=describe_replay(run, halved))
 
 
 def run_analyzers(workload: Workload) -> tuple[dict[str, dict[str, EvidenceValue]], dict[str, list[Draft]]]:
     """Summaries and unscored findings of every analyzer that has something to look at."""
+    return _combined(workload, analyze_kernels(workload), analyze_system(workload))
+
+
+def analyze_kernels(run: RatedRun) -> OfKernels:
+    """What is said of kernels alone, for which the causes of idle time need not be known."""
     with stage("fusion"):
-        fused = fusion.analyze(workload)
-    results: dict[str, tuple[dict[str, EvidenceValue], list[Draft]]] = {
-        **compute.analyze(workload, _claimed(workload, fused[1])),
-        "fusion": fused,
-        "idle": idle.analyze(workload),
-        "multi_kernel": multi_kernel.analyze(workload),
-    }
+        fused = fusion.find(run)
+    with stage("compute"):
+        return OfKernels(compute=compute.analyze(run, _claimed(run, fused.drafts)), fused=fused)
+
+
+def without_examples(said: OfKernels) -> OfKernels:
+    """The same without the calls that stand for fusion findings, which are large."""
+    drafts = [replace(draft, example=None) if isinstance(draft, FusionDraft) else draft for draft in said.fused.drafts]
+    return replace(said, fused=replace(said.fused, drafts=drafts))
+
+
+def analyze_system(workload: Workload) -> dict[str, Said]:
+    """What is said of idle time, communication and copies."""
+    return {"idle": idle.analyze(workload), "multi_kernel": multi_kernel.analyze(workload)}
+
+
+def _combined(
+    workload: Workload, kernels: OfKernels, system: dict[str, Said]
+) -> tuple[dict[str, dict[str, EvidenceValue]], dict[str, list[Draft]]]:
+    results = {**kernels.compute, "fusion": fusion.settled(kernels.fused, workload), **system}
     results = {name: result for name, result in results.items() if result[1] or name in COMPUTE_ANALYZERS}
     return {name: summary for name, (summary, _) in results.items()}, {
         name: found for name, (_, found) in results.items()
     }
 
 
-def _claimed(workload: Workload, drafts: list[Draft]) -> NDArray[np.bool_]:
+def _claimed(run: RatedRun, drafts: list[Draft]) -> NDArray[np.bool_]:
     """Activities whose gaps belong to a fusion finding that may be ranked."""
-    claimed = np.zeros(workload.activities.row.size, dtype=bool)
+    claimed = np.zeros(run.activities.row.size, dtype=bool)
     for draft in drafts:
-        if isinstance(draft, fusion.FusionDraft) and draft.finding.score.mid >= RANKING_LIMIT_PCT:
+        if isinstance(draft, FusionDraft) and draft.finding.score.mid >= RANKING_LIMIT_PCT:
             claimed[draft.claims] = True
     return claimed
 

@@ -8,13 +8,12 @@ import numpy as np
 from msgspec import Struct
 
 from rooftrace import calltree, causes, platforms, roofline
-from rooftrace.analyzers import Workload
+from rooftrace.analyzers import RatedRun, Workload
 from rooftrace.calltree import Link, Quarantined
 from rooftrace.contracts.base import Category
 from rooftrace.ledger import device_ledgers
 from rooftrace.ledger.parts import GapCauses, Timeline
 from rooftrace.schedule import build_schedule
-from rooftrace.sorted_unique import sorted_unique
 from rooftrace.trace import GPU_KINDS
 from rooftrace.workflow.options import AnalyzeOptions, select_steps
 from rooftrace.workflow.timing import stage
@@ -40,6 +39,14 @@ class PlatformChoice(Struct, frozen=True, kw_only=True):
     warning: str | None
 
 
+class Rated(Struct, frozen=True, kw_only=True):
+    """A run with its kernels rated, and what was noticed on the way."""
+
+    run: RatedRun
+    choice: PlatformChoice
+    quarantined: tuple[Quarantined, ...]
+
+
 class Prepared(Struct, frozen=True, kw_only=True):
     """A workload and what was noticed while preparing it."""
 
@@ -50,6 +57,11 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
     """Everything an analyzer needs, from the columns of a trace."""
+    return attribute_idle(rate_kernels(trace, options))
+
+
+def rate_kernels(trace: Trace, options: AnalyzeOptions) -> Rated:
+    """What analyzers of kernels need: link, group and rate them."""
     choice = choose_platform(trace, options)
     with stage("tree"):
         tree = calltree.build_tree(trace)
@@ -67,12 +79,9 @@ def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
     with stage("groups"):
         groups = calltree.group_ops(trace, tree, context, activities)
         ratings = _rate_all(groups, activities, choice.platform)
-    timed = activities.comparable
     with stage("schedule"):
-        schedule = build_schedule(trace, tree, timed)
-    with stage("causes"):
-        idle = causes.attribute(trace, tree, context, timed, schedule)
-    workload = Workload(
+        schedule = build_schedule(trace, tree, activities.comparable)
+    run = RatedRun(
         trace=trace,
         tree=tree,
         context=context,
@@ -82,11 +91,21 @@ def prepare_workload(trace: Trace, options: AnalyzeOptions) -> Prepared:
         ratings=ratings,
         op_ids=[f"op{number}" for number in range(1, len(groups) + 1)],
         platform=choice.platform,
-        ledgers=device_ledgers_of(activities, groups, steps, idle),
         schedule=schedule,
-        causes=idle,
+        span_ns=sum(high - low for low, high in device_spans(activities).values()),
     )
-    return Prepared(workload=workload, choice=choice, quarantined=quarantined)
+    return Rated(run=run, choice=choice, quarantined=quarantined)
+
+
+def attribute_idle(rated: Rated) -> Prepared:
+    """The workload of a rated run: every gap gets its cause, every device its ledger."""
+    run = rated.run
+    with stage("causes"):
+        idle = causes.attribute(run.trace, run.tree, run.context, run.activities.comparable, run.schedule)
+        ledgers = device_ledgers_of(run.activities, run.groups, run.steps, idle)
+    known = {name: getattr(run, name) for name in RatedRun.__struct_fields__}
+    workload = Workload(**known, ledgers=ledgers, causes=idle)
+    return Prepared(workload=workload, choice=rated.choice, quarantined=rated.quarantined)
 
 
 def _rate_all(
@@ -105,7 +124,7 @@ def device_ledgers_of(
     for group in groups:
         category[group.activities] = codes[group.category]
     timelines = []
-    for device in sorted_unique(activities.device).tolist():
+    for device in device_spans(activities):
         mine = _of_device(activities.device, device)
         timelines.append(
             Timeline(
@@ -121,6 +140,16 @@ def device_ledgers_of(
         )
     window = int(steps.end.max() - steps.start.min()) if steps.annotated and steps.start.size else None
     return device_ledgers(timelines, CATEGORIES, steps.names, window, causes=causes.CAUSE_NAMES)
+
+
+def device_spans(activities: Activities) -> dict[int, tuple[int, int]]:
+    """First start and last end of every device that has activities, by device, which they are sorted by; ns."""
+    firsts = np.flatnonzero(np.diff(activities.device, prepend=activities.device[:1] - 1))
+    if not firsts.size:
+        return {}
+    starts, ends = np.minimum.reduceat(activities.start, firsts), np.maximum.reduceat(activities.end, firsts)
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    return dict(zip(activities.device[firsts].tolist(), spans, strict=True))
 
 
 def _of_device(devices: NDArray[np.int64], device: int) -> slice:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooftrace import __version__, platforms, roofline
 from rooftrace.analyzers.model import identify
@@ -17,17 +20,21 @@ from rooftrace.workflow import findings, health, rows
 from rooftrace.workflow.chains import chains
 from rooftrace.workflow.folder import new_folder, refuse_foreign_folder
 from rooftrace.workflow.options import AnalyzeOptions
-from rooftrace.workflow.prepare import prepare_workload
+from rooftrace.workflow.prepare import attribute_idle, rate_kernels
 from rooftrace.workflow.reading import read_trace
-from rooftrace.workflow.timing import stage
+from rooftrace.workflow.timing import elsewhere, stage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooftrace.trace import FileFacts
+    from rooftrace.analyzers import RatedRun
+    from rooftrace.trace import FileFacts, Trace
+    from rooftrace.workflow.findings import OfKernels, Results
     from rooftrace.workflow.prepare import Prepared
 
 _DEFAULT = AnalyzeOptions()
+# GPU activities from which on looking at kernels takes longer than a copy of the process costs, about 20 ms.
+_LONG = 2_000
 
 
 def analyze(trace: Path, run: Path, options: AnalyzeOptions = _DEFAULT) -> Path:
@@ -39,38 +46,79 @@ def analyze(trace: Path, run: Path, options: AnalyzeOptions = _DEFAULT) -> Path:
     if options.platform is not None:
         platforms.load_platform(options.platform)  # an unknown one is told before a long file is read
     columns, facts = read_trace(trace, options)
-    prepared = prepare_workload(columns, options)
+    examined = examine_trace(columns, facts, options)
     with new_folder(run, force=options.force) as folder:
         with stage("evidence"):
-            write_evidence(folder, prepared, facts)
+            write_evidence(folder, examined)
         write_report(folder)
     return run / store.ANALYSIS
 
 
-def write_evidence(run: Path, prepared: Prepared, facts: FileFacts) -> None:
+class Examined(Struct, frozen=True, kw_only=True):
+    """A trace and all that is found out about it; ``files`` are those of its run that are finished, by path."""
+
+    prepared: Prepared
+    facts: FileFacts
+    results: Results
+    files: dict[str, bytes]
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What every artifact begins with."""
+        return _head(self.facts)
+
+
+def examine_trace(columns: Trace, facts: FileFacts, options: AnalyzeOptions) -> Examined:
+    """Find out everything; what is said of kernels alone and what is said of idle time are found abreast."""
+    rated, head = rate_kernels(columns, options), _head(facts)
+    is_long = rated.run.activities.row.size >= _LONG
+    with elsewhere(partial(_look_at_kernels, rated.run, head), is_worth_it=is_long) as looking:
+        prepared = attribute_idle(rated)
+        workload = prepared.workload
+        with stage("evidence"):
+            files = {
+                store.LEDGER: store.to_json(LedgerFile(devices=workload.ledgers, **head)),
+                store.OPS: write_csv(OPS, rows.op_rows(workload)).encode(),
+                store.KERNELS: write_csv(KERNELS, rows.kernel_rows(workload)).encode(),
+                store.GAPS: write_csv(GAPS, rows.gap_rows(workload)).encode(),
+            }
+            system = findings.analyze_system(workload)
+            replay = findings.replayed(workload)
+            kernels, of_kernels = looking.result()
+            results = findings.score_findings(workload, kernels, system, replay)
+    return Examined(prepared=prepared, facts=facts, results=results, files=files | of_kernels)
+
+
+def _head(facts: FileFacts) -> dict[str, Any]:
+    return {"tool_version": __version__, "source_sha256": facts.sha256}
+
+
+def _look_at_kernels(run: RatedRun, head: dict[str, Any]) -> tuple[OfKernels, dict[str, bytes]]:
+    """What the analyzers of kernels say, and the files that need nothing else."""
+    said = findings.analyze_kernels(run)
+    with stage("chains"):
+        files = {store.CHAINS: store.to_json(chains(run, said.drafts, head))}
+    with stage("model"):
+        files[store.evidence_path(store.MODEL)] = store.to_json(ModelEvidence(**identify(run), **head))
+    return findings.without_examples(said), files
+
+
+def write_evidence(run: Path, examined: Examined) -> None:
     """Write manifest, tables, ledger and the evidence of every analyzer whose condition holds."""
-    workload = prepared.workload
-    head: dict[str, Any] = {"tool_version": __version__, "source_sha256": facts.sha256}
-    files = {
-        store.LEDGER: store.to_json(LedgerFile(devices=workload.ledgers, **head)),
-        store.OPS: write_csv(OPS, rows.op_rows(workload)).encode(),
-        store.KERNELS: write_csv(KERNELS, rows.kernel_rows(workload)).encode(),
-        store.GAPS: write_csv(GAPS, rows.gap_rows(workload)).encode(),
-    }
-    results = findings.find_and_score(workload)
+    results, head = examined.results, examined.head
+    workload = examined.prepared.workload
     evidence = [
         AnalyzerEvidence(analyzer=name, summary=summary, findings=results.findings[name], **head)  # type: ignore[arg-type]
         for name, summary in results.summaries.items()
     ]
+    files = dict(examined.files)
     if results.replay is not None:
         files[store.REPLAY] = store.to_json(ReplayFile(**results.replay, **head))
-    files[store.CHAINS] = store.to_json(chains(workload, results.drafts, head))
-    files[store.evidence_path(store.MODEL)] = store.to_json(ModelEvidence(**identify(workload), **head))
     files |= {store.evidence_path(item.analyzer): store.to_json(item) for item in evidence}
     manifest = ManifestFile(
-        trace=trace_facts.trace_info(workload, facts),
-        health=health.assess(prepared, facts, results),
-        platform=trace_facts.platform_info(workload, prepared.choice),
+        trace=trace_facts.trace_info(workload, examined.facts),
+        health=health.assess(examined.prepared, examined.facts, results),
+        platform=trace_facts.platform_info(workload, examined.prepared.choice),
         coverage=roofline.coverage(workload.activities, workload.groups, workload.ratings),
         cpu_ops=trace_facts.top_host_ops(workload),
         analyzers=[item.analyzer for item in evidence],

@@ -1,23 +1,29 @@
 """Where the time of a command goes, by stage: `with stage("replay"):`, and a clock around it all.
 
-Without a clock a stage costs one look at a context variable. Times are of this process: a helper's CPU time counts as
-wall time alone. Nothing of it is ever written into an artifact.
+Without a clock a stage costs one look at a context variable. Wall time is of this process, CPU time too but for what is
+done `elsewhere`: its stages have their CPU time there, and no wall time, since this process did other things meanwhile.
+Of processes that help to read, only the waiting for them is known. Nothing of it is ever written into an artifact.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct, field
 
+from rooftrace.beside import beside
 from rooftrace.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from rooftrace.beside import Later
+
+_T = TypeVar("_T")
 OTHER = "other"
 
 
@@ -55,6 +61,13 @@ class Clock(Struct, kw_only=True):
             spent.wall_ns += wall - self._wall
             spent.cpu_ns += cpu - self._cpu
         self._wall, self._cpu = wall, cpu
+
+    def add_elsewhere(self, spent: dict[str, Spent]) -> None:
+        """Charge CPU time that stages have taken in another process."""
+        for name, there in spent.items():
+            here = self.spent.setdefault(name, Spent())
+            here.cpu_ns += there.cpu_ns
+            here.count += there.count
 
     def rows(self) -> list[dict[str, str | float | int]]:
         """Stages in the order they were first entered, what no stage holds, and the total; times in ms."""
@@ -105,3 +118,34 @@ def stage(name: str) -> Iterator[None]:
         yield
     finally:
         running.leave()
+
+
+class _Timed(Generic[_T]):
+    """The result of work that may have been done elsewhere, whose time is charged then."""
+
+    def __init__(self, later: Later[tuple[_T, dict[str, Spent]]]) -> None:
+        self._later = later
+
+    def result(self) -> _T:
+        """What the work has made, once it is done."""
+        made, spent = self._later.result()
+        running = _CLOCK.get()
+        if running is not None:
+            running.add_elsewhere(spent)
+        return made
+
+
+@contextmanager
+def elsewhere(work: Callable[[], _T], *, is_worth_it: bool = True) -> Iterator[_Timed[_T]]:
+    """`beside`, with the time of the work's stages."""
+    home = os.getpid()
+
+    def timed() -> tuple[_T, dict[str, Spent]]:
+        if os.getpid() == home or _CLOCK.get() is None:
+            return work(), {}
+        with clock() as running:
+            made = work()
+        return made, running.spent
+
+    with beside(timed, is_worth_it=is_worth_it) as later:
+        yield _Timed(later)
