@@ -29,7 +29,7 @@ HEIGHT["__main__"] = HEIGHT["cli"] + 1  # it only calls the command line
 
 # These read the files of a run and nothing else, so that they work on a run made elsewhere.
 READ_FILES_ONLY = ("report", "repro", "validators")
-OPEN_TO_THEM = {"contracts", "units", "errors", "pack", "report", ""}
+OPEN_TO_THEM = {"contracts", "units", "errors", "pack", "beside", "report", ""}
 
 
 def imported_modules(path: Path, source: str) -> Iterator[tuple[int, tuple[str, ...]]]:

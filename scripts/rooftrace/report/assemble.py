@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from rooftrace.beside import beside
 from rooftrace.contracts import store
 from rooftrace.contracts.base import RANKING_LIMIT_PCT
 from rooftrace.contracts.renders import note
@@ -135,7 +136,9 @@ def _rendered(run: Path, composed: Composed) -> dict[str, bytes]:
     from rooftrace.report.view import open_view
 
     view = open_view(run, composed.report, composed.told)
-    texts = {**draw_plots(view), store.ANALYSIS: render_analysis(view), **render_findings(view)}
+    with beside(lambda: {**draw_plots(view), **render_findings(view)}) as drawing:
+        texts = {store.ANALYSIS: render_analysis(view)}
+        texts |= drawing.result()
     return {store.REPORT: store.to_json(composed.report), **{path: text.encode() for path, text in texts.items()}}
 
 

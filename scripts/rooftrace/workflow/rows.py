@@ -16,7 +16,7 @@ from rooftrace.roofline import Rating
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooftrace.analyzers import Workload
+    from rooftrace.analyzers import RatedRun, Workload
     from rooftrace.calltree import OpGroup
     from rooftrace.contracts.tables import Cell
     from rooftrace.kernelnames import KernelFacts
@@ -27,7 +27,7 @@ _MAX_GAPS = 1_000
 _KIND_NAMES = {int(Work.COMPUTE): "kernel", int(Work.COMMUNICATION): "communication", int(Work.COPY): "copy"}
 
 
-def op_rows(workload: Workload) -> Iterator[list[Cell]]:
+def op_rows(workload: RatedRun) -> Iterator[list[Cell]]:
     """Rows of `ops.csv`, most kernel time first."""
     for identity, group, rating in zip(workload.op_ids, workload.groups, workload.ratings, strict=True):
         busy = group.instance_busy
@@ -82,7 +82,7 @@ def _rating_cells(rating: Any) -> list[Cell]:
     return [*known, None, None, None, None, None, rating.flag, rating.reason, notes]
 
 
-def _kernels(workload: Workload, group: OpGroup) -> list[dict[str, Any]]:
+def _kernels(workload: RatedRun, group: OpGroup) -> list[dict[str, Any]]:
     activities, names = workload.activities, workload.trace.names
     rows = kernel_totals(activities.name[group.activities], activities.dur[group.activities])
     return [
@@ -91,13 +91,13 @@ def _kernels(workload: Workload, group: OpGroup) -> list[dict[str, Any]]:
     ]
 
 
-def _modules(workload: Workload, group: OpGroup) -> list[str]:
+def _modules(workload: RatedRun, group: OpGroup) -> list[str]:
     paths = workload.context.module_paths
     ranked = sorted(group.module_ns, key=lambda path: (-group.module_ns[path], paths[path]))
     return [".".join(paths[path]) for path in ranked if paths[path]][:_MAX_MODULES]
 
 
-def _call_path(workload: Workload, node: int) -> str:
+def _call_path(workload: RatedRun, node: int) -> str:
     """Enclosing ops, outermost first."""
     op, tree, names = workload.context.op, workload.tree, workload.trace.names
     path: list[str] = []
@@ -108,7 +108,7 @@ def _call_path(workload: Workload, node: int) -> str:
     return " > ".join(reversed(path))
 
 
-def kernel_rows(workload: Workload) -> Iterator[list[Cell]]:
+def kernel_rows(workload: RatedRun) -> Iterator[list[Cell]]:
     """Rows of `kernels.csv`: GPU activities by device, stream, name, owner op, op group and link; most time first."""
     activities = workload.activities
     owner, op_index = _owners(workload)
@@ -134,7 +134,7 @@ def kernel_rows(workload: Workload) -> Iterator[list[Cell]]:
         yield _kernel_row(workload, part, int(owner[part[0]]), int(op_index[part[0]]))
 
 
-def _owners(workload: Workload) -> tuple[Any, Any]:
+def _owners(workload: RatedRun) -> tuple[Any, Any]:
     """Name code of the innermost op at each activity's launch, and its op group; -1 where there is none."""
     activities = workload.activities
     owner = np.full(activities.row.size, -1, dtype=np.int64)
@@ -147,7 +147,7 @@ def _owners(workload: Workload) -> tuple[Any, Any]:
     return owner, op_index
 
 
-def _kernel_row(workload: Workload, part: Any, owner: int, op_index: int) -> list[Cell]:
+def _kernel_row(workload: RatedRun, part: Any, owner: int, op_index: int) -> list[Cell]:
     activities, names = workload.activities, workload.trace.names
     first = int(part[0])
     code = int(activities.name[first])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -78,15 +79,20 @@ def examine_trace(columns: Trace, facts: FileFacts, options: AnalyzeOptions) -> 
         with stage("evidence"):
             files = {
                 store.LEDGER: store.to_json(LedgerFile(devices=workload.ledgers, **head)),
-                store.OPS: write_csv(OPS, rows.op_rows(workload)).encode(),
-                store.KERNELS: write_csv(KERNELS, rows.kernel_rows(workload)).encode(),
                 store.GAPS: write_csv(GAPS, rows.gap_rows(workload)).encode(),
             }
             system = findings.analyze_system(workload)
             replay = findings.replayed(workload)
+            _load_report()
             kernels, of_kernels = looking.result()
             results = findings.score_findings(workload, kernels, system, replay)
     return Examined(prepared=prepared, facts=facts, results=results, files=files | of_kernels)
+
+
+def _load_report() -> None:
+    """Have the modules of the report loaded: there is nothing else to do until the kernels are looked at."""
+    for name in ("assemble", "plots", "render", "view"):
+        import_module(f"rooftrace.report.{name}")
 
 
 def _head(facts: FileFacts) -> dict[str, Any]:
@@ -98,6 +104,9 @@ def _look_at_kernels(run: RatedRun, head: dict[str, Any]) -> tuple[OfKernels, di
     said = findings.analyze_kernels(run)
     with stage("chains"):
         files = {store.CHAINS: store.to_json(chains(run, said.drafts, head))}
+    with stage("tables"):
+        files[store.OPS] = write_csv(OPS, rows.op_rows(run)).encode()
+        files[store.KERNELS] = write_csv(KERNELS, rows.kernel_rows(run)).encode()
     with stage("model"):
         files[store.evidence_path(store.MODEL)] = store.to_json(ModelEvidence(**identify(run), **head))
     return findings.without_examples(said), files
