@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # What a reader gets through in the 0.15 s in which a helper starts; less is not worth a process.
 _STRETCH = 16 << 20
 # What a helper gets through while the command that started it imports its modules.
-_LEAD = 20 << 20
+_LEAD = 28 << 20
 _LEAST_AHEAD = 8 << 20
 _FIRST = 1 << 20  # the stretch that tells what kind of document it is
 _MOST_PROCESSES = 4
@@ -138,9 +138,18 @@ _running: list[subprocess.Popen[bytes]] = []
 _ahead: dict[Path, Helpers] = {}
 
 
+def first_file(arguments: Sequence[str]) -> Path | None:
+    """The first file that a command line names: what the command is about, if it is about a file."""
+    words = (Path(word) for word in arguments[1:] if not word.startswith("-"))
+    return next((path for path in words if os.path.isfile(path)), None)  # noqa: PTH113 - no error for a name too long
+
+
 @contextmanager
-def reading_ahead(path: Path) -> Iterator[None]:
-    """Helpers at work on this file for whoever reads it first while this lasts."""
+def reading_ahead(path: Path | None) -> Iterator[None]:
+    """Helpers at work on this file, unless there are, for whoever reads it first while this lasts."""
+    if path is None or path in _ahead:
+        yield
+        return
     with helpers(path, places_ahead(path)) as started:
         if started.places:
             _ahead[path] = started

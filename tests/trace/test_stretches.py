@@ -300,3 +300,24 @@ def test_what_is_no_file_is_not_read_ahead(folder: Folder) -> None:
     assert stretches.places_ahead(folder.path / "pipe") == ()
     assert stretches.places_ahead(folder.path) == ()
     assert stretches.places_ahead(Path("a\0b")) == ()
+
+
+def test_the_first_file_that_a_command_line_names_is_what_it_is_about(folder: Folder, monkeypatch) -> None:
+    path = folder.write(b"{}")
+    monkeypatch.chdir(path.parent)
+    (path.parent / "runs").mkdir()
+
+    assert stretches.first_file(["analyze", "-q", "-o", "runs", path.name, "other.json"]) == Path(path.name)
+    assert stretches.first_file(["analyze", str(path)]) == path
+    assert stretches.first_file(["analyze", "-o", "runs", "no\0name", "x" * 5000]) is None
+    assert stretches.first_file([path.name]) is None  # it stands for the command
+    assert stretches.first_file([]) is None
+
+
+def test_a_file_that_is_read_ahead_already_is_not_read_twice(folder: Folder, started) -> None:
+    path = folder.write(long_trace())
+
+    with stretches.reading_ahead(path), stretches.reading_ahead(path), stretches.reading_ahead(None):
+        fast.read(containers.open_source(path))
+
+    assert len(started) == 1

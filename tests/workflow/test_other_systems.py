@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rooftrace import cli
+from rooftrace.cli import main, outcome
 from rooftrace.cli.analyze import default_run
 from rooftrace.workflow import folder, locks
 from rooftrace.workflow.agents import prepare
@@ -98,10 +98,10 @@ class GoneStream:
 )
 def test_a_reader_that_has_gone_is_no_bug(monkeypatch, capsys, number, system, code) -> None:
     stream = GoneStream(number)
-    monkeypatch.setattr(cli, "os", NtOs(name=system))
+    monkeypatch.setattr(outcome, "os", NtOs(name=system))
     monkeypatch.setattr(sys, "stdout", stream)
 
-    assert cli.main(["platforms"]) == code
+    assert main(["platforms"]) == code
     os.close(stream.descriptor)
 
 

@@ -1,132 +1,54 @@
 """The command line: parses arguments, calls one stage, prints, and turns errors into exit codes.
 
 stdout carries data or the path written; everything else goes to stderr. Heavy modules are imported by the command
-that needs them, so that ``--help`` stays quick.
+that needs them, so that ``--help`` stays quick; a file that a command names is read by others meanwhile.
 """
 
 from __future__ import annotations
 
-import errno
-import gc
 import os
 import sys
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from rooftrace.cli import interrupts
-from rooftrace.cli.output import abandon, say
-from rooftrace.cli.parser import parse
-from rooftrace.errors import RooftraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_DEBUG = "ROOFTRACE_DEBUG"
-_ISSUES = "Please report it with the command, the version (`rooftrace --version`) and the lines above"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. Without `arguments` it is the process's own, which ends with it."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads when imported; no work for them here
     if arguments is not None:
-        return _told(arguments)
+        from rooftrace.cli.outcome import outcome
+
+        return outcome(arguments)
     interrupts.end_at_once()
     try:
-        code = _told(sys.argv[1:])
+        code = _outcome(sys.argv[1:])
     finally:
         interrupts.ignore()
-    if not os.environ.get(_DEBUG):  # what measures a process works at its end
-        _end(code)
-    return code
+    return _end(code)
 
 
-def _end(code: int) -> NoReturn:
+def _outcome(arguments: Sequence[str]) -> int:
+    from rooftrace.stretches import first_file, reading_ahead
+
+    with reading_ahead(first_file(arguments)):
+        from rooftrace.cli.outcome import outcome
+
+        return outcome(arguments)
+
+
+def _end(code: int) -> int:
     """End at once: to free a trace object by object, as an interpreter does at its end, takes a tenth of a second."""
+    from contextlib import suppress
+
+    from rooftrace.cli.outcome import DEBUG
+
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # its reader has gone
             stream.flush()
-    os._exit(code)
-
-
-def _told(arguments: Sequence[str]) -> int:
-    """The exit code of a command; whatever stops it is told."""
-    try:
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads when imported; no work for them here
-        gc.disable()  # a command lives for seconds and makes few cycles; the collector would walk millions of events
-        _prepare_streams()
-        code = _run(arguments)
-        sys.stdout.flush()
-    except RooftraceError as error:
-        say(str(error))
-        return error.exit_code
-    except BrokenPipeError:
-        abandon(sys.stdout)  # its reader has gone (`| head`): not an error
-        return 0
-    except KeyboardInterrupt as stop:
-        interrupts.ignore()
-        say(interrupts.TEXT)
-        return interrupts.exit_code(stop)
-    except MemoryError:
-        say("error: out of memory\n\nhint: Use a machine with more memory, or record fewer steps")
-        return 70
-    except Exception as error:  # noqa: BLE001 - the last resort: a full disk, or a bug of ours, told as one
-        return _last_resort(error)
+    if not os.environ.get(DEBUG):  # what measures a process works at its end
+        os._exit(code)
     return code
-
-
-def _last_resort(error: Exception) -> int:
-    number = getattr(error, "errno", None)
-    if number in _NO_ROOM:
-        return _report_full_disk()
-    if number == errno.EINVAL and os.name == "nt" and _is_of_stdout():
-        return 0  # how Windows tells that the reader has gone
-    return _report_bug(error)
-
-
-def _is_of_stdout() -> bool:
-    """Whether stdout cannot be written to any more; if so, it goes nowhere."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        abandon(sys.stdout)
-        return True
-    return False
-
-
-def _run(arguments: Sequence[str]) -> int:
-    try:
-        options = parse(arguments)
-    except SystemExit as done:  # argparse has printed a help or the version
-        return int(done.code or 0)
-    return int(options.run(options))
-
-
-def _prepare_streams() -> None:
-    """UTF-8 whatever the locale; a stream the caller closed goes nowhere."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for the process's life
-            continue
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8", errors="replace")
-
-
-def _report_full_disk() -> int:
-    abandon(sys.stdout)
-    say("error: no room left to write in\n\nhint: Free some, or give another folder with -o")
-    return 2
-
-
-def _report_bug(error: Exception) -> int:
-    import traceback
-
-    if os.environ.get(_DEBUG):
-        traceback.print_exception(error)
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
-    message = f"error: internal error: {type(error).__name__}: {error} ({place})\n\nhint: {_ISSUES}"
-    say(message)
-    return 70

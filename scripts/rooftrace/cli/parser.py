@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -112,9 +111,7 @@ def _handler(name: str) -> Callable[[argparse.Namespace], int]:
 
 def _reading_ahead(options: argparse.Namespace) -> AbstractContextManager[None]:
     """While it lasts, the command's trace, if it has one, is read by other processes."""
-    trace = next((getattr(options, name) for name in _TRACES if hasattr(options, name)), None)
-    if trace is None:
-        return nullcontext()
     from rooftrace.stretches import reading_ahead
 
-    return reading_ahead(Path(trace))
+    trace = next((getattr(options, name) for name in _TRACES if hasattr(options, name)), None)
+    return reading_ahead(None if trace is None else Path(trace))

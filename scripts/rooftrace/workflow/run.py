@@ -79,6 +79,8 @@ def examine_trace(columns: Trace, facts: FileFacts, options: AnalyzeOptions) -> 
         with stage("evidence"):
             files = {
                 store.LEDGER: store.to_json(LedgerFile(devices=workload.ledgers, **head)),
+                store.OPS: write_csv(OPS, rows.op_rows(workload)).encode(),
+                store.KERNELS: write_csv(KERNELS, rows.kernel_rows(workload)).encode(),
                 store.GAPS: write_csv(GAPS, rows.gap_rows(workload)).encode(),
             }
             system = findings.analyze_system(workload)
@@ -104,9 +106,6 @@ def _look_at_kernels(run: RatedRun, head: dict[str, Any]) -> tuple[OfKernels, di
     said = findings.analyze_kernels(run)
     with stage("chains"):
         files = {store.CHAINS: store.to_json(chains(run, said.drafts, head))}
-    with stage("tables"):
-        files[store.OPS] = write_csv(OPS, rows.op_rows(run)).encode()
-        files[store.KERNELS] = write_csv(KERNELS, rows.kernel_rows(run)).encode()
     with stage("model"):
         files[store.evidence_path(store.MODEL)] = store.to_json(ModelEvidence(**identify(run), **head))
     return findings.without_examples(said), files
