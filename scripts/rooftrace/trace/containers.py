@@ -71,6 +71,10 @@ class Source(Struct):
         for _ in raw:  # padding behind the content belongs to the digest
             pass
 
+    def chunks_from(self, place: int) -> Iterator[bytes]:
+        """What follows a place in the content, of a file with nothing around it (no `container`); not digested."""
+        return _raw_chunks(self, digest=False, start=place)
+
 
 def open_source(path: Path, max_bytes: int | None = None) -> Source:
     """A readable trace file; `InputError` for what cannot be opened as a regular file."""
@@ -144,9 +148,10 @@ def _inside(path: Path) -> str:
     return "Give the path of one trace file"
 
 
-def _raw_chunks(source: Source, *, digest: bool) -> Iterator[bytes]:
+def _raw_chunks(source: Source, *, digest: bool, start: int = 0) -> Iterator[bytes]:
     try:
         with source.path.open("rb", buffering=0) as handle:
+            handle.seek(start)
             while chunk := handle.read(CHUNK):
                 if digest:
                     source._digest.update(chunk)

@@ -97,6 +97,8 @@ def read_stretch(path: Path, places: Sequence[int], number: int) -> ReaderState:
     chunks = source.chunks(digest=False)
     head = blocks.split_head(chunks, path.name)
     content = blocks.Stretches(head.rest, chunks, head.offset)
+    if not source.container and head.offset + len(head.rest) < places[0]:  # what lies before need not be looked at
+        content = blocks.Stretches(b"", source.chunks_from(places[0]), places[0])
     for place in places[:number]:
         for _ in content.up_to(place):
             pass
