@@ -237,11 +237,22 @@ AHEAD = {
 @pytest.mark.parametrize("case", AHEAD)
 def test_stretches_read_ahead_are_longer_than_the_one_left(folder: Folder, monkeypatch, case: str) -> None:
     size, processors, places = AHEAD[case]
-    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100}.items():
+    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100, "_DIGEST": 0}.items():
         monkeypatch.setattr(stretches, name, value)
     monkeypatch.setattr(stretches, "processors", lambda: processors)
 
     assert stretches.places_ahead(folder.write(b"{" + bytes(size - 1))) == places
+
+
+@pytest.mark.parametrize(("container", "place"), [("plain", 7_000), ("gzip", 8_000)])
+def test_who_digests_a_plain_file_reads_less_of_it(folder: Folder, monkeypatch, container: str, place: int) -> None:
+    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100, "_DIGEST": 0.1}.items():
+        monkeypatch.setattr(stretches, name, value)
+    monkeypatch.setattr(stretches, "processors", lambda: 2)
+    content = b"{" + bytes(range(250)) * 80
+
+    # The helper gets (20,001 + 4,000 + a tenth) / 2 of a plain file, and (20,001 + 4,000) / 2 of one that is packed.
+    assert stretches.places_ahead(folder.write(wrapped(content, container))) == (place + 1,)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from rooftrace.workflow.prepare import device_properties
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rooftrace.analyzers import Workload
+    from rooftrace.analyzers import RatedRun, Workload
     from rooftrace.trace import FileFacts, Trace
     from rooftrace.workflow.prepare import PlatformChoice
 
@@ -100,7 +100,7 @@ def platform_info(workload: Workload, choice: PlatformChoice) -> PlatformInfo | 
     )
 
 
-def top_host_ops(workload: Workload) -> list[CpuOp]:
+def top_host_ops(workload: RatedRun) -> list[CpuOp]:
     """Host ops by self time, heaviest first."""
     tree, names = workload.tree, workload.trace.names
     nodes = np.flatnonzero(tree.kind == int(Kind.CPU_OP))

@@ -46,9 +46,8 @@ class OfKernels(Struct, frozen=True, kw_only=True):
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
-    """A run ready to be replayed, what would be half of its host time, and what its own replay tells."""
+    """What a run's own replay tells, and what would be half of its host time."""
 
-    run: Replay
     halved: Edit
     facts: ReplayFacts
 
@@ -75,7 +74,7 @@ def score_findings(workload: Workload, kernels: OfKernels, system: dict[str, Sai
     if replay is not None:
         halved = replay.halved if is_inflated(workload) else None
         with stage("scores"):
-            scores = score([draft for _, draft in listed], replay.run, halved=halved)
+            scores = score([draft for _, draft in listed], replay_of(workload), halved=halved)
         believed = replay.facts.explained_pct >= LEAST_EXPLAINED_PCT
         scored = scores.findings if believed else scored
         left = [Remaining(after=count, span_ns=span) for count, span in enumerate(scores.together, start=1)]
@@ -86,14 +85,19 @@ def score_findings(workload: Workload, kernels: OfKernels, system: dict[str, Sai
     return Results(summaries=summaries, findings=findings, replay=fields)
 
 
-def replayed(workload: Workload) -> Replayed | None:
-    """The workload's replay; None without GPU activity."""
-    if not workload.activities.row.size:
+def replayed(run: RatedRun) -> Replayed | None:
+    """What the replay of a run as it was tells; None without GPU activity."""
+    if not run.activities.row.size:
         return None
     with stage("replay"):
-        run = Replay(workload.tree, workload.activities, workload.schedule)
-        halved = without_profiler(run, long_calls(workload.trace, workload.tree, host_lanes(run)))
-        return Replayed(run=run, halved=halved, facts=describe_replay(run, halved))
+        replay = replay_of(run)
+        halved = without_profiler(replay, long_calls(run.trace, run.tree, host_lanes(replay)))
+        return Replayed(halved=halved, facts=describe_replay(replay, halved))
+
+
+def replay_of(run: RatedRun) -> Replay:
+    """The run, ready to be replayed with changes."""
+    return Replay(run.tree, run.activities, run.schedule)
 
 
 def run_analyzers(workload: Workload) -> tuple[dict[str, dict[str, EvidenceValue]], dict[str, list[Draft]]]:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooftrace.analyzers import RatedRun
+    from rooftrace.contracts.report import CpuOp
     from rooftrace.trace import FileFacts, Trace
-    from rooftrace.workflow.findings import OfKernels, Results
+    from rooftrace.workflow.findings import OfKernels, Replayed, Results
     from rooftrace.workflow.prepare import Prepared
 
 _DEFAULT = AnalyzeOptions()
@@ -62,6 +63,7 @@ class Examined(Struct, frozen=True, kw_only=True):
     facts: FileFacts
     results: Results
     files: dict[str, bytes]
+    host_ops: list[CpuOp]
 
     @property
     def head(self) -> dict[str, Any]:
@@ -82,13 +84,14 @@ def examine_trace(columns: Trace, facts: FileFacts, options: AnalyzeOptions) -> 
                 store.OPS: write_csv(OPS, rows.op_rows(workload)).encode(),
                 store.KERNELS: write_csv(KERNELS, rows.kernel_rows(workload)).encode(),
                 store.GAPS: write_csv(GAPS, rows.gap_rows(workload)).encode(),
+                store.evidence_path(store.MODEL): store.to_json(ModelEvidence(**identify(workload), **head)),
             }
             system = findings.analyze_system(workload)
-            replay = findings.replayed(workload)
             _load_report()
-            kernels, of_kernels = looking.result()
-            results = findings.score_findings(workload, kernels, system, replay)
-    return Examined(prepared=prepared, facts=facts, results=results, files=files | of_kernels)
+            seen = looking.result()
+            files[store.CHAINS] = seen.chains
+            results = findings.score_findings(workload, seen.said, system, seen.replayed)
+    return Examined(prepared=prepared, facts=facts, results=results, files=files, host_ops=seen.host_ops)
 
 
 def _load_report() -> None:
@@ -101,14 +104,25 @@ def _head(facts: FileFacts) -> dict[str, Any]:
     return {"tool_version": __version__, "source_sha256": facts.sha256}
 
 
-def _look_at_kernels(run: RatedRun, head: dict[str, Any]) -> tuple[OfKernels, dict[str, bytes]]:
-    """What the analyzers of kernels say, and the files that need nothing else."""
+class _Seen(Struct, frozen=True, kw_only=True):
+    """What can be said without the causes of idle time; ``chains`` is the file of that name."""
+
+    said: OfKernels
+    chains: bytes
+    replayed: Replayed | None
+    host_ops: list[CpuOp]
+
+
+def _look_at_kernels(run: RatedRun, head: dict[str, Any]) -> _Seen:
     said = findings.analyze_kernels(run)
     with stage("chains"):
-        files = {store.CHAINS: store.to_json(chains(run, said.drafts, head))}
-    with stage("model"):
-        files[store.evidence_path(store.MODEL)] = store.to_json(ModelEvidence(**identify(run), **head))
-    return findings.without_examples(said), files
+        calls = store.to_json(chains(run, said.drafts, head))
+    return _Seen(
+        said=findings.without_examples(said),
+        chains=calls,
+        replayed=findings.replayed(run),
+        host_ops=trace_facts.top_host_ops(run),
+    )
 
 
 def write_evidence(run: Path, examined: Examined) -> None:
@@ -128,7 +142,7 @@ def write_evidence(run: Path, examined: Examined) -> None:
         health=health.assess(examined.prepared, examined.facts, results),
         platform=trace_facts.platform_info(workload, examined.prepared.choice),
         coverage=roofline.coverage(workload.activities, workload.groups, workload.ratings),
-        cpu_ops=trace_facts.top_host_ops(workload),
+        cpu_ops=examined.host_ops,
         analyzers=[item.analyzer for item in evidence],
         files=_listed(files),
         **head,
