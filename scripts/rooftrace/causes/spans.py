@@ -128,18 +128,33 @@ def merged(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.in
     keep = end > start
     lane, start, end, row = lane[keep], start[keep], end[keep], row[keep]
     length = int(end.max(initial=0))
-    for some in _batches(sorted_unique(lane), length):
-        mine = np.flatnonzero(np.isin(lane, some))
-        moved = np.searchsorted(some, lane[mine]) * (length + 2)
-        first = start[mine] + moved
-        whole = union(first, end[mine] + moved)
-        piece = np.searchsorted(whole.start, first, side="right") - 1
-        order = np.lexsort((row[mine], start[mine] - end[mine], piece))
-        chosen = mine[order[np.flatnonzero(np.diff(piece[order], prepend=-1))]]
-        offset = np.searchsorted(some, lane[chosen]) * (length + 2)
-        parts.append((lane[chosen], whole.start - offset, whole.end - offset, row[chosen]))
-    lanes, starts, ends, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Spans(lane=lanes.astype(np.int64), start=starts, end=ends, row=rows)
+    lanes = sorted_unique(lane)
+    for some in _batches(lanes, length):
+        mine = np.flatnonzero(np.isin(lane, some)) if some.size < lanes.size else slice(None)
+        base = np.searchsorted(some, lane[mine]) * (length + 2)
+        parts.append(_merged(some, length + 2, (base + start[mine], base + end[mine], row[mine])))
+    of_lane, starts, ends, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Spans(lane=of_lane.astype(np.int64), start=starts, end=ends, row=rows)
+
+
+def _merged(
+    lanes: NDArray[np.int64], width: int, spans: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], ...]:
+    """Lanes, starts, ends and rows of spans (starts, ends, rows) on lanes that are laid end to end, each so wide."""
+    start, end, row = spans
+    whole = union(start, end)
+    piece = np.searchsorted(whole.start, start, side="right") - 1
+    order = np.argsort(piece, kind="stable")
+    piece, length, row = piece[order], (end - start)[order], row[order]
+    first = np.flatnonzero(np.diff(piece, prepend=-1))
+    longest = np.maximum.reduceat(length, first) if first.size else length
+    low = (
+        np.minimum.reduceat(np.where(length == longest[piece], row, np.iinfo(np.int64).max), first)
+        if first.size
+        else row
+    )
+    number = whole.start // width
+    return lanes[number], whole.start - number * width, whole.end - number * width, low
 
 
 def _batches(lanes: NDArray[np.int64], length: int) -> Iterator[NDArray[np.int64]]:

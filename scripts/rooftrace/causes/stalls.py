@@ -64,17 +64,18 @@ def find_stalls(trace: Trace, tree: CallTree, activities: Activities, schedule: 
     Calls that may block, that load code, allocate, copy or communicate have other reasons to take long, and so has the
     first call of a name.
     """
-    calls = np.isin(tree.kind, [int(kind) for kind in (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)])
     lanes = sorted_unique(tree.lane[activities.launch[activities.launch >= 0]])
+    is_call = np.isin(tree.kind, [int(kind) for kind in (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)])
+    calls = np.flatnonzero(is_call & np.isin(tree.lane, lanes))
     own = tree.self_time()
-    usual = _usual(tree, own, np.flatnonzero(calls & np.isin(tree.lane, lanes)))
-    slow = calls & (usual >= 0) & (own > np.maximum(_LEAST_NS, _TIMES_USUAL * usual))
-    slow[schedule.waits.node] = False
-    slow &= ~_first(tree) & ~_waiting_or_copying(trace, tree)
-    nodes = np.flatnonzero(slow)
+    nodes = calls[own[calls] > _LEAST_NS]
+    usual = _usual(tree, own, calls, nodes)
+    slow = (usual >= 0) & (own[nodes] > _TIMES_USUAL * usual)
+    slow &= ~np.isin(nodes, schedule.waits.node) & ~_is_first(tree, nodes) & ~_waits_or_copies(trace, tree.name[nodes])
+    nodes, usual = nodes[slow], usual[slow]
     windows = Windows(lane=tree.lane[nodes].astype(np.int64), start=tree.start[nodes], end=tree.end[nodes])
     quiet = longest_quiet(trace, windows, np.ones(nodes.size, dtype=bool))
-    begin = np.minimum(quiet.start + usual[nodes], quiet.end)
+    begin = np.minimum(quiet.start + usual, quiet.end)
     still = (quiet.end - begin >= np.maximum(_LEAST_NS, own[nodes] // 2)) & _inside_itself(tree, nodes, quiet)
     told = special_time(idle, quiet)
     still &= 2 * told < quiet.end - quiet.start
@@ -83,34 +84,37 @@ def find_stalls(trace: Trace, tree: CallTree, activities: Activities, schedule: 
         lane=windows.lane[still],
         start=begin[still],
         end=quiet.end[still],
-        usual_ns=usual[nodes[still]],
+        usual_ns=usual[still],
     )
 
 
-def _usual(tree: CallTree, own: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Median self time of the calls of each node's name, ns; -1 where there are too few."""
-    usual = np.full(tree.row.size, -1, dtype=np.int64)
-    order = nodes[np.lexsort((own[nodes], tree.name[nodes]))]
-    name = tree.name[order]
-    first = np.flatnonzero(np.r_[True, name[1:] != name[:-1]]) if order.size else np.empty(0, dtype=np.int64)
+def _usual(
+    tree: CallTree, own: NDArray[np.int64], calls: NDArray[np.int64], nodes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Median self time of the calls of each node's name, ns; -1 where there are too few. The nodes are among them."""
+    names = sorted_unique(tree.name[nodes])
+    alike = calls[np.isin(tree.name[calls], names)]
+    order = alike[np.lexsort((own[alike], tree.name[alike]))]
+    first = np.searchsorted(tree.name[order], names)
     count = np.diff(np.r_[first, order.size])
-    middle = own[order[first + (count - 1) // 2]] if order.size else count
-    usual[order] = np.repeat(np.where(count >= _FEWEST, middle, -1), count)
+    middle = own[order[first + (count - 1) // 2]]
+    usual: NDArray[np.int64] = np.where(count >= _FEWEST, middle, -1)[np.searchsorted(names, tree.name[nodes])]
     return usual
 
 
-def _first(tree: CallTree) -> NDArray[np.bool_]:
+def _is_first(tree: CallTree, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether each node is the first of its name."""
-    order = np.argsort(tree.start, kind="stable")
-    first = np.zeros(tree.row.size, dtype=bool)
-    first[order[np.unique(tree.name[order], return_index=True)[1]]] = True
-    return first
+    names = sorted_unique(tree.name[nodes])
+    alike = np.flatnonzero(np.isin(tree.name, names))
+    order = alike[np.lexsort((tree.start[alike], tree.name[alike]))]
+    first = order[np.searchsorted(tree.name[order], names)]
+    return np.isin(nodes, first)
 
 
-def _waiting_or_copying(trace: Trace, tree: CallTree) -> NDArray[np.bool_]:
-    """Whether each node hands a collective over, which waits for other ranks, or copies, which depends on the size."""
-    names = [(code, trace.names[code]) for code in sorted_unique(tree.name).tolist()]
-    return np.isin(tree.name, [code for code, name in names if COLLECTIVE_OP.search(name) or _COPY.search(name)])
+def _waits_or_copies(trace: Trace, names: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether each name hands a collective over, which waits for other ranks, or copies, which depends on the size."""
+    told = {code: trace.names[code] for code in sorted_unique(names).tolist()}
+    return np.isin(names, [code for code, name in told.items() if COLLECTIVE_OP.search(name) or _COPY.search(name)])
 
 
 def _inside_itself(tree: CallTree, nodes: NDArray[np.int64], quiet: Windows) -> NDArray[np.bool_]:

@@ -176,6 +176,7 @@ class Trace(Struct, kw_only=True):
 
     def of_kind(self, *kinds: Kind) -> NDArray[np.int64]:
         """Row numbers of the given kinds, in file order."""
-        mask = np.zeros(len(Kind), dtype=bool)
-        mask[list(kinds)] = True
-        return np.flatnonzero(mask[self.kind])
+        mask = self.kind == int(kinds[0])
+        for kind in kinds[1:]:
+            mask |= self.kind == int(kind)
+        return np.flatnonzero(mask)
