@@ -20,7 +20,7 @@ LAYERS = (
     ("trace", "platforms", "opmodels", "kernelnames", "patterns"),
     ("contracts",),
     ("units", "errors", "pack", "intervals", "beside"),
-    ("stretches",),
+    ("stretches", "heap"),
     ("sorted_unique",),
     ("",),  # the package itself: its version
 )

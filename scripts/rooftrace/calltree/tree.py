@@ -93,14 +93,17 @@ def _spread_by_node(values: NDArray[np.int32], parent: NDArray[np.int32], *, out
 
 def build_tree(trace: Trace) -> CallTree:
     """The host tree of a trace, one root list per thread."""
+    empty = _empty_frames(trace)
     rows = trace.of_kind(*HOST_KINDS)
-    empty = _is_empty_frame(trace, rows)
-    empty_frames = int(empty.sum())
-    rows = rows[~empty]
+    if empty.size:
+        is_empty = np.zeros(trace.kind.size, dtype=bool)
+        is_empty[empty] = True
+        rows = rows[~is_empty[rows]]
+        del is_empty
     start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows]
     order = np.lexsort((rows, -end, start, lane))
     rows, start, end, lane = rows[order], start[order], end[order], lane[order]
-    del order, empty
+    del order
     nesting = _nest(start, end, lane)
     by_depth = np.argsort(_narrow(nesting.depth), kind="stable").astype(np.int32)
     levels = int(nesting.depth.max(initial=-1)) + 2
@@ -116,26 +119,26 @@ def build_tree(trace: Trace) -> CallTree:
         by_depth=by_depth,
         level_bounds=np.searchsorted(nesting.depth[by_depth], np.arange(levels)),
         clamped=nesting.clamped,
-        empty_frames=empty_frames,
+        empty_frames=empty.size,
     )
 
 
-def _is_empty_frame(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Python frames during which no other kind of event starts on their thread."""
-    frames: NDArray[np.bool_] = trace.kind[rows] == int(Kind.PYTHON)
-    start, end, lane = trace.start[rows], trace.end_of(rows), trace.lane[rows].astype(np.int64)
-    length = int(end.max()) + 1 if rows.size else 1
+def _empty_frames(trace: Trace) -> NDArray[np.int64]:
+    """Rows of the Python frames during which no other kind of event starts on their thread."""
+    frames = trace.of_kind(Kind.PYTHON)
+    others = trace.of_kind(*(kind for kind in HOST_KINDS if kind != Kind.PYTHON))
+    start, end, starts = trace.start[frames], trace.end_of(frames), trace.start[others]
+    length = max(int(end.max(initial=0)), int(starts.max(initial=0))) + 1
     if length > np.iinfo(np.int64).max // (len(trace.lanes) + 1):  # a place in the order of all times does as well
-        times = sorted_unique(np.r_[start, end])
-        start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), times.size
-    others = np.sort(lane[~frames] * length + start[~frames])
-    asked = np.flatnonzero(frames)
-    begin = lane[asked] * length
-    finish = begin + end[asked]
-    begin += start[asked]
-    following = np.r_[others, np.iinfo(np.int64).max][np.searchsorted(others, begin)]
-    empty = np.zeros(rows.size, dtype=bool)
-    empty[asked] = following >= finish
+        times = sorted_unique(np.r_[start, end, starts])
+        start, end, starts = (np.searchsorted(times, some) for some in (start, end, starts))
+        length = times.size
+    starts += trace.lane[others].astype(np.int64) * length
+    starts = np.append(np.sort(starts), np.iinfo(np.int64).max)
+    base = trace.lane[frames].astype(np.int64) * length
+    start += base
+    end += base
+    empty: NDArray[np.int64] = frames[starts[np.searchsorted(starts, start)] >= end]
     return empty
 
 

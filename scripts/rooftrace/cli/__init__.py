@@ -32,9 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _outcome(arguments: Sequence[str]) -> int:
+    from rooftrace.heap import keep_freed_memory
     from rooftrace.stretches import first_file, reading_ahead
 
     with reading_ahead(first_file(arguments)):
+        keep_freed_memory()
         from rooftrace.cli.outcome import outcome
 
         return outcome(arguments)

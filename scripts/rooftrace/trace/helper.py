@@ -16,6 +16,9 @@ def main() -> None:
     sys.path[:], path, places, number = json.loads(sys.argv[1])
     from pathlib import Path
 
+    from rooftrace.heap import keep_freed_memory
+
+    keep_freed_memory()
     from rooftrace.trace.fast import read_stretch
 
     state = read_stretch(Path(path), places, number)
