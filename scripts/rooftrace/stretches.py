@@ -1,9 +1,10 @@
 """Divides a file among processes: each reads its own stretch of the content, and one puts them together.
 
-A stretch is read elsewhere only if the one before it ended between two events; whatever is damaged, or read by a
-process that fails, is read here. So the result is the same however many processes take part. They are started as
-programs of their own (`trace/helper.py`): a fork would copy the threads of libraries, and `multiprocessing` would run
-the caller's main module again.
+The last stretches are short, and nobody's: whoever is done with its own takes the next of them. What was read elsewhere
+counts only if the stretch before it ended between two events; from there on, and from where a process failed, all is
+read here. So the result is the same however many processes take part. They are started as programs of their own
+(`trace/helper.py`): a fork would copy the threads of libraries, and `multiprocessing` would run the caller's main
+module again.
 
 A command starts them before it imports what it needs itself, so that they read meanwhile: this module imports nothing
 that takes time.
@@ -16,13 +17,13 @@ import os
 import pickle
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 # What a reader gets through in the 0.15 s in which a helper starts; less is not worth a process.
 _STRETCH = 16 << 20
@@ -33,6 +34,10 @@ _LEAST_AHEAD = 8 << 20
 # where it reads 90 MB.
 _DIGEST = 0.06
 _FIRST = 1 << 20  # the stretch that tells what kind of document it is
+# How much of what a process is expected to read is left to whoever is free, and in how long and how many stretches.
+_SHARED = 0.3
+_SHORT = 2 << 20
+_MOST_SHARED = 16
 _MOST_PROCESSES = 4
 _GZIP = b"\x1f\x8b"
 # Traces shrink to a tenth to a fortieth in gzip; what claims far more is no size.
@@ -42,30 +47,48 @@ _HELPER = Path(__file__).parent / "trace" / "helper.py"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a helper is told: the file, where its stretches meet, and which is the helper's."""
+    """What a helper is told: the file, where its stretches meet, which is the helper's, and where it takes others."""
 
     path: str
     places: tuple[int, ...]
     number: int
+    tokens: int | None
 
 
-def places(path: Path) -> tuple[int, ...]:
-    """Where to divide the content, if it is worth it: bytes from its start, one fewer than processes."""
+class Division(NamedTuple):
+    """Where to divide the content: bytes from its start; and how many stretches at the end are nobody's."""
+
+    places: tuple[int, ...] = ()
+    shared: int = 0
+
+
+def division(path: Path) -> Division:
+    """How to divide the content among this process and helpers that start together, if it is worth it."""
     size = _content(path).size
     count = min(_MOST_PROCESSES, processors(), size // _STRETCH)
-    return tuple(size * number // count for number in range(1, count))
+    return Division(tuple(size * number // count for number in range(1, count)))
 
 
-def places_ahead(path: Path) -> tuple[int, ...]:
+def division_ahead(path: Path) -> Division:
     """The same where this process has other things to do first: the helpers' stretches are longer than its own."""
     content = _content(path)
     size = content.size
     count = min(_MOST_PROCESSES, processors(), 1 + size // _LEAST_AHEAD)
     if count < 2:
-        return ()
+        return Division()
     more = _LEAD + int(_DIGEST * size if content.is_plain else 0)
-    share = min((size + more) // count, (size - _FIRST) // (count - 1))
-    return tuple(size - share * number for number in range(count - 1, 0, -1))
+    theirs = min((size + more) // count, (size - _FIRST) // (count - 1))
+    left = int(_SHARED * size) if os.name == "posix" else 0
+    shared = min(_MOST_SHARED, left // _SHORT)
+    if shared:
+        theirs -= int(_SHARED * theirs)
+    else:
+        left = 0
+    first = max(_FIRST, size - left - theirs * (count - 1))
+    places = [first + theirs * number for number in range(count - 1)]
+    start = first + theirs * (count - 1)
+    places += [start + (size - start) * number // shared for number in range(shared)]
+    return Division(tuple(places), shared)
 
 
 def processors() -> int:
@@ -102,42 +125,62 @@ def _content(path: Path) -> _Content:
 
 
 class Helpers:
-    """The processes that read the later stretches, in order; `places` is where the stretches meet."""
+    """The processes that read the later stretches; `places` is where the stretches meet."""
 
-    def __init__(self, places: tuple[int, ...], processes: list[subprocess.Popen[bytes]]) -> None:
+    def __init__(self, places: tuple[int, ...], processes: list[subprocess.Popen[bytes]], tokens: int | None) -> None:
         self.places = places
         self._processes = processes
+        self._tokens = tokens
 
-    def has_failed(self, number: int) -> bool:
-        """Whether it is known already that the stretch of this number (from 1 on) has to be read here."""
-        return number > len(self._processes) or self._processes[number - 1].poll() not in (None, 0)
+    def take(self) -> int | None:
+        """The number of the next stretch that nobody has taken; None if there is none."""
+        return take(self._tokens)
 
-    def result(self, number: int) -> Any:
-        """What the helper of this stretch has read, once it is done; None if it failed."""
-        process = self._processes[number - 1]
-        try:
+    def results(self) -> dict[int, Any]:
+        """What has been read of each stretch, by number, once all is done; without those at which a helper failed."""
+        found: dict[int, Any] = {}
+        for process in self._processes:
             # The other end is a program of our own, so what it sends may be unpickled.
-            return pickle.load(process.stdout)  # type: ignore[arg-type]  # noqa: S301
-        except (EOFError, OSError, pickle.UnpicklingError):
-            return None
+            with suppress(EOFError, OSError, pickle.UnpicklingError):
+                found |= pickle.load(process.stdout)  # type: ignore[arg-type]  # noqa: S301
+        return found
 
 
-NONE = Helpers((), [])
+def take(tokens: int | None) -> int | None:
+    """The number of the next stretch that nobody has taken, from where they are handed out; None if there is none."""
+    token = b"" if tokens is None else os.read(tokens, 1)
+    return token[0] if token else None
+
+
+NONE = Helpers((), [], None)
 
 
 @contextmanager
-def helpers(path: Path, places: Sequence[int]) -> Iterator[Helpers]:
-    """Helpers at work for every stretch but the first; none is left when this ends."""
+def helpers(path: Path, divided: Division) -> Iterator[Helpers]:
+    """Helpers at work for every stretch but the first and those that are nobody's; none is left when this ends."""
+    places, shared = divided
     with ExitStack() as stack:
+        tokens = None
+        if shared:
+            tokens = _hand_out(range(len(places) - shared + 1, len(places) + 1))
+            stack.callback(os.close, tokens)
         processes = []
-        for number in range(1, len(places) + 1):
-            process = _start(Job(str(path.absolute()), tuple(places), number))
+        for number in range(1, len(places) - shared + 1):
+            process = _start(Job(str(path.absolute()), places, number, tokens))
             if process is None:
                 break
             stack.callback(_end, process)
             processes.append(process)
             _running.append(process)
-        yield Helpers(tuple(places), processes)
+        yield Helpers(places, processes, tokens)
+
+
+def _hand_out(numbers: Iterable[int]) -> int:
+    """A pipe of numbers, each of which one reader gets."""
+    read, write = os.pipe()
+    os.write(write, bytes(numbers))
+    os.close(write)
+    return read
 
 
 def kill_helpers() -> None:
@@ -163,7 +206,7 @@ def reading_ahead(path: Path | None) -> Iterator[None]:
     if path is None or path in _ahead:
         yield
         return
-    with helpers(path, places_ahead(path)) as started:
+    with helpers(path, division_ahead(path)) as started:
         if started.places:
             _ahead[path] = started
         try:
@@ -179,7 +222,7 @@ def helpers_of(path: Path) -> Iterator[Helpers]:
     if started is not None:
         yield started
     else:
-        with helpers(path, places(path)) as started:
+        with helpers(path, division(path)) as started:
             yield started
 
 
@@ -187,13 +230,14 @@ def _start(job: Job) -> subprocess.Popen[bytes] | None:
     if not sys.executable:
         return None
     prefix = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
-    order = json.dumps([sys.path, job.path, job.places, job.number])
+    order = json.dumps([sys.path, job.path, job.places, job.number, job.tokens])
     try:
         return subprocess.Popen(  # noqa: S603 - this interpreter and a file of this package
             [sys.executable, "-I", "-B", *prefix, str(_HELPER), order],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            pass_fds=() if job.tokens is None else (job.tokens,),
         )
     except OSError:
         return None

@@ -6,6 +6,7 @@ import gzip
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from rooftrace import stretches
 from rooftrace.cli import main
 from rooftrace.errors import NotATrace
+from rooftrace.stretches import Division
 from rooftrace.trace import Trace, containers, fast
 from tests.support.trace_builder import TraceBuilder, collective, wrapped
 from tests.trace.reading import Folder, kernel, names_of
@@ -56,11 +58,11 @@ def facts(source: containers.Source) -> tuple[object, ...]:
     return source.sha256, source.truncated, source.content_bytes, source.container, source.members
 
 
-def read_alone_and_divided(path: Path, places: Sequence[int]) -> Trace:
-    """The trace, having held the divided reading to the other."""
+def read_alone_and_divided(path: Path, places: Sequence[int], shared: int = 0) -> Trace:
+    """The trace, having held the divided reading to the other; `shared` stretches at the end are for who is free."""
     alone, divided = containers.open_source(path), containers.open_source(path)
-    trace = fast.read(alone, places=())
-    assert same(trace, fast.read(divided, places=places))
+    trace = fast.read(alone, divided=Division())
+    assert same(trace, fast.read(divided, divided=Division(tuple(places), shared)))
     assert facts(alone) == facts(divided)
     return trace
 
@@ -85,7 +87,7 @@ def test_the_later_stretches_are_read_by_the_helpers(folder: Folder, monkeypatch
     take = fast._Reader.take
     monkeypatch.setattr(fast._Reader, "take", lambda self, piece: (taken.append(len(piece.text)), take(self, piece)))
 
-    fast.read(containers.open_source(folder.write(content)), places=[len(content) // 2])
+    fast.read(containers.open_source(folder.write(content)), divided=Division((len(content) // 2,)))
 
     assert abs(sum(taken) - len(content) // 2) < 2_000  # to the next event
 
@@ -165,7 +167,7 @@ def test_no_helper_outlives_a_refusal(folder: Folder, monkeypatch) -> None:
     monkeypatch.setattr(stretches, "_start", lambda job: started.append(start(job)) or started[-1])
 
     with pytest.raises(NotATrace):
-        fast.read(containers.open_source(path), places=[3])
+        fast.read(containers.open_source(path), divided=Division((3,)))
 
     assert [process.poll() is None for process in started] == [False]
 
@@ -194,21 +196,21 @@ DIVIDED = {
 def test_a_file_is_divided_by_the_size_of_its_content(folder: Folder, case: str) -> None:
     content, container, places = DIVIDED[case]
 
-    assert stretches.places(folder.write(wrapped(content, container))) == places
+    assert stretches.division(folder.write(wrapped(content, container))) == Division(places)
 
 
 @pytest.mark.usefixtures("four_processors")
 def test_a_gzip_file_that_claims_too_much_is_not_divided(folder: Folder) -> None:
     stored = gzip.compress(b"{" + bytes(1999))[:-4] + b"\xff\xff\xff\x7f"
 
-    assert stretches.places(folder.write(stored)) == ()
+    assert stretches.division(folder.write(stored)) == Division()
 
 
 def test_one_processor_reads_alone(folder: Folder, monkeypatch) -> None:
     monkeypatch.setattr(stretches, "processors", lambda: 1)
     monkeypatch.setattr(stretches, "_STRETCH", 1000)
 
-    assert stretches.places(folder.write(b"{" + bytes(9999))) == ()
+    assert stretches.division(folder.write(b"{" + bytes(9999))) == Division()
 
 
 @pytest.mark.real_traces
@@ -237,22 +239,102 @@ AHEAD = {
 @pytest.mark.parametrize("case", AHEAD)
 def test_stretches_read_ahead_are_longer_than_the_one_left(folder: Folder, monkeypatch, case: str) -> None:
     size, processors, places = AHEAD[case]
-    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100, "_DIGEST": 0}.items():
+    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100, "_DIGEST": 0, "_SHARED": 0}.items():
         monkeypatch.setattr(stretches, name, value)
     monkeypatch.setattr(stretches, "processors", lambda: processors)
 
-    assert stretches.places_ahead(folder.write(b"{" + bytes(size - 1))) == places
+    assert stretches.division_ahead(folder.write(b"{" + bytes(size - 1))) == Division(places)
+
+
+SHARING = {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100, "_DIGEST": 0, "_SHARED": 0.3, "_SHORT": 1_000}
+
+
+def test_the_last_stretches_are_short_and_for_whoever_is_free(folder: Folder, monkeypatch) -> None:
+    for name, value in SHARING.items():
+        monkeypatch.setattr(stretches, name, value)
+    monkeypatch.setattr(stretches, "processors", lambda: 2)
+
+    # Of 20,000 the helper is expected to read (20,000 + 4,000) / 2 = 12,000; of that and of the whole, three tenths
+    # are shared: 8,400 are the helper's, 20,000 - 6,000 - 8,400 = 5,600 this process's, the rest is six of 1,000.
+    expected = Division((5_600, 14_000, 15_000, 16_000, 17_000, 18_000, 19_000), shared=6)
+    assert stretches.division_ahead(folder.write(b"{" + bytes(19_999))) == expected
+
+
+def test_where_a_pipe_cannot_be_shared_every_stretch_is_somebodys(folder: Folder, monkeypatch) -> None:
+    for name, value in SHARING.items():
+        monkeypatch.setattr(stretches, name, value)
+    monkeypatch.setattr(stretches, "processors", lambda: 2)
+    monkeypatch.setattr(stretches, "os", SimpleNamespace(**{**vars(os), "name": "nt"}))
+
+    assert stretches.division_ahead(folder.write(b"{" + bytes(19_999))) == Division((8_000,))
+
+
+@pytest.mark.parametrize("container", ["plain", "gzip", "zstd", "tar"])
+def test_shared_stretches_give_the_same_trace_and_each_is_read_once(folder: Folder, monkeypatch, container) -> None:
+    content = long_trace()
+    path = folder.write(wrapped(content, container))
+    places = [len(content) * part // 10 for part in range(1, 10)]
+    absorbed = []
+    absorb = fast._Reader.absorb
+    monkeypatch.setattr(fast._Reader, "absorb", lambda self, state: (absorbed.append(state), absorb(self, state)))
+    monkeypatch.setattr(containers.Source, "rewind", lambda _: pytest.fail("something was not read by anybody"))
+
+    trace = read_alone_and_divided(path, places, shared=7)
+
+    assert trace.event_count == 300 * 7
+    assert len(absorbed) == 9
+
+
+def test_who_is_free_first_reads_what_is_left(folder: Folder, monkeypatch) -> None:
+    program = folder.path / "helper.py"
+    program.write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(stretches, "_HELPER", program)
+    monkeypatch.setattr(stretches.Helpers, "results", lambda _: {})
+    content = long_trace()
+    read = []
+    read_those = fast._Walk.read_those
+    monkeypatch.setattr(fast._Walk, "read_those", lambda *given: read.append(read_those(*given)) or read[-1])
+
+    fast.read(containers.open_source(folder.write(content)), divided=Division((10_000, 20_000, 30_000, 40_000), 3))
+
+    assert [sorted(states) for states in read] == [[2, 3, 4]]
+
+
+@pytest.mark.parametrize("seam", [name for name, middle in SEAMS.items() if middle is not None])
+@pytest.mark.parametrize("shared", [1, 3, 5])
+def test_what_stands_where_shared_stretches_meet_does_not_matter(folder: Folder, seam: str, shared: int) -> None:
+    before, after = (b",".join(kernel(f"{side}{n}", n).encode() for n in range(200)) for side in "ab")
+    content = b'{"traceEvents":[' + b",".join([before, SEAMS[seam].encode(), after]) + b"]}"
+    middle, step = len(content) // 2, 3_000
+
+    places = [middle + step * at for at in range(-3, 3)]
+    trace = read_alone_and_divided(folder.write(content), places, shared)
+
+    kept = [name for name in names_of(trace) if name[0] in "ab"]
+    assert kept == [f"{side}{n}" for side in "ab" for n in range(200)]
+
+
+@pytest.mark.parametrize("kept", [0.95, 0.6, 0.2])
+@pytest.mark.parametrize("container", ["plain", "gzip"])
+def test_a_file_with_shared_stretches_may_be_cut_short(folder: Folder, container, kept: float) -> None:
+    content = long_trace()
+    stored = wrapped(content, container)
+    places = [len(content) * part // 8 for part in range(1, 8)]
+
+    trace = read_alone_and_divided(folder.write(stored[: int(len(stored) * kept)]), places, shared=5)
+
+    assert 100 < trace.event_count < 300 * 7
 
 
 @pytest.mark.parametrize(("container", "place"), [("plain", 7_000), ("gzip", 8_000)])
 def test_who_digests_a_plain_file_reads_less_of_it(folder: Folder, monkeypatch, container: str, place: int) -> None:
-    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100, "_DIGEST": 0.1}.items():
+    for name, value in {"_LEAST_AHEAD": 1_000, "_LEAD": 4_000, "_FIRST": 100, "_DIGEST": 0.1, "_SHARED": 0}.items():
         monkeypatch.setattr(stretches, name, value)
     monkeypatch.setattr(stretches, "processors", lambda: 2)
     content = b"{" + bytes(range(250)) * 80
 
     # The helper gets (20,001 + 4,000 + a tenth) / 2 of a plain file, and (20,001 + 4,000) / 2 of one that is packed.
-    assert stretches.places_ahead(folder.write(wrapped(content, container))) == (place + 1,)
+    assert stretches.division_ahead(folder.write(wrapped(content, container))) == Division((place + 1,))
 
 
 @pytest.fixture
@@ -268,7 +350,7 @@ def started(monkeypatch) -> list:
 
 def test_who_reads_a_file_takes_over_what_was_read_ahead(folder: Folder, started) -> None:
     path = folder.write(long_trace())
-    alone = fast.read(containers.open_source(path), places=())
+    alone = fast.read(containers.open_source(path), divided=Division())
 
     with stretches.reading_ahead(path):
         ahead = fast.read(containers.open_source(path))
@@ -308,9 +390,9 @@ def test_a_process_that_ends_at_once_leaves_no_helper_behind(folder: Folder, sta
 def test_what_is_no_file_is_not_read_ahead(folder: Folder) -> None:
     os.mkfifo(folder.path / "pipe")
 
-    assert stretches.places_ahead(folder.path / "pipe") == ()
-    assert stretches.places_ahead(folder.path) == ()
-    assert stretches.places_ahead(Path("a\0b")) == ()
+    assert stretches.division_ahead(folder.path / "pipe") == Division()
+    assert stretches.division_ahead(folder.path) == Division()
+    assert stretches.division_ahead(Path("a\0b")) == Division()
 
 
 def test_the_first_file_that_a_command_line_names_is_what_it_is_about(folder: Folder, monkeypatch) -> None:

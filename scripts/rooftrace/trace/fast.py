@@ -41,18 +41,16 @@ _decode_strict = msgspec.json.Decoder(list[StrictEvent]).decode
 _decode_exact = msgspec.json.Decoder(list[ExactEvent | None]).decode
 
 
-def read(source: Source, progress: Callable[[int], None] | None = None, places: Sequence[int] | None = None) -> Trace:
+def read(
+    source: Source, progress: Callable[[int], None] | None = None, divided: stretches.Division | None = None
+) -> Trace:
     """All events of a trace file, in columns, with times as they stand in the file (ns, not yet based).
 
-    `places`: where its content is divided among processes, in bytes; chosen by its size unless given.
+    `divided`: how its content is divided among processes; chosen by its size unless given.
     """
     path = source.path
-    try:
-        with stretches.helpers_of(path) if places is None else stretches.helpers(path, places) as helpers:
-            return _read(source, progress, helpers, _Reader())
-    except _HelperFailed:
-        source.rewind()
-        return _read(source, progress, stretches.NONE, _Reader())
+    with stretches.helpers_of(path) if divided is None else stretches.helpers(path, divided) as helpers:
+        return _read(source, progress, helpers, _Reader())
 
 
 def read_adding_zeros(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
@@ -60,53 +58,92 @@ def read_adding_zeros(source: Source, progress: Callable[[int], None] | None = N
     return _read(source, progress, stretches.NONE, _Reader(add_zeros=True))
 
 
-class _HelperFailed(Exception):  # noqa: N818 - caught above, never seen
-    """A stretch that was left to a helper was not read."""
-
-
 def _read(source: Source, progress: Callable[[int], None] | None, helpers: Helpers, reader: _Reader) -> Trace:
-    chunks = source.chunks()
-    head = blocks.split_head(chunks, source.path.name)
-    content = blocks.Stretches(head.rest, chunks, head.offset)
-    for number, place in enumerate([*helpers.places, None]):
-        if number and reader.is_between_events() and not helpers.has_failed(number):
-            for _ in content.up_to(place):  # for the digest
-                _tell(progress, source)
-            state = helpers.result(number)
-            if state is None:
-                raise _HelperFailed
-            reader.absorb(state)
-            continue
-        for piece in blocks.cut_pieces(b"", content.up_to(place), content.offset, final=place is None):
-            reader.take(piece)
-            _tell(progress, source)
+    walk = _Walk(source, progress)
+    walk.read(reader, helpers.places[0] if helpers.places else None)
+    if helpers.places and not reader.is_between_events():
+        walk.read(reader, None)
+    elif helpers.places:
+        states = _read_with(helpers, walk)
+        number = _join(reader, states, len(helpers.places))
+        if number is not None:
+            del states
+            source.rewind()
+            walk = _Walk(source, progress)
+            for place in helpers.places[:number]:
+                walk.skip_to(place)
+            walk.read(reader, None)
     if not reader.closed and source.truncated is None:
         source.truncated = "the event array is not closed"
-    header = parse_envelope(head.text, bytes(reader.tail))
-    return reader.columns.finish(header, head.layout)
+    header = parse_envelope(walk.head.text, bytes(reader.tail))
+    return reader.columns.finish(header, walk.head.layout)
 
 
-def _tell(progress: Callable[[int], None] | None, source: Source) -> None:
-    if progress is not None:
-        progress(source.content_bytes)
+def _read_with(helpers: Helpers, walk: _Walk) -> dict[int, ReaderState]:
+    """What was read of each stretch but the first, by number: here, as long as there are some that nobody reads."""
+    states = walk.read_those(helpers.places, helpers.take)
+    walk.skip_to(None)  # for the digest, and for whether it is cut short
+    return states | helpers.results()
 
 
-def read_stretch(path: Path, places: Sequence[int], number: int) -> ReaderState:
-    """What a reader has read after the stretch of this number, begun between two events."""
+def _join(reader: _Reader, states: dict[int, ReaderState], count: int) -> int | None:
+    """Put the stretches behind what the reader has read; the number of the first that has to be read here, if any."""
+    for number in range(1, count + 1):
+        if number not in states or not reader.is_between_events():
+            return number
+        reader.absorb(states.pop(number))
+    return None
+
+
+class _Walk:
+    """The content of a file from its first event on, gone through once."""
+
+    def __init__(self, source: Source, progress: Callable[[int], None] | None, *, digest: bool = True) -> None:
+        self._source = source
+        self._progress = progress
+        chunks = source.chunks(digest=digest)
+        self.head = blocks.split_head(chunks, source.path.name)
+        self.content = blocks.Stretches(self.head.rest, chunks, self.head.offset)
+
+    def read(self, reader: _Reader, place: int | None) -> None:
+        """Read up to the first boundary behind a place; None: all that is left."""
+        content = self.content
+        for piece in blocks.cut_pieces(b"", content.up_to(place), content.offset, final=place is None):
+            reader.take(piece)
+            self._tell()
+
+    def skip_to(self, place: int | None) -> None:
+        """Pass over what is read by others."""
+        for _ in self.content.up_to(place):
+            self._tell()
+
+    def read_those(self, places: Sequence[int], take: Callable[[], int | None]) -> dict[int, ReaderState]:
+        """Read whole stretches, by number, as long as `take` gives some, in their order."""
+        states, behind = {}, 1  # the stretch that the walk stands before
+        while (number := take()) is not None:
+            for place in places[behind:number]:
+                self.skip_to(place)
+            reader = _Reader()
+            self.read(reader, [*places, None][number])
+            states[number] = reader.state()
+            behind = number + 1
+        return states
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._source.content_bytes)
+
+
+def read_stretches(path: Path, places: Sequence[int], number: int, tokens: int | None) -> dict[int, ReaderState]:
+    """What a reader has read after the stretch of this number, begun between two events, and after those it took."""
     source = open_source(path, sys.maxsize)  # the reader that puts the stretches together keeps to the limit
-    chunks = source.chunks(digest=False)
-    head = blocks.split_head(chunks, path.name)
-    content = blocks.Stretches(head.rest, chunks, head.offset)
+    walk = _Walk(source, None, digest=False)
+    head = walk.head
     if not source.container and head.offset + len(head.rest) < places[0]:  # what lies before need not be looked at
-        content = blocks.Stretches(b"", source.chunks_from(places[0]), places[0])
-    for place in places[:number]:
-        for _ in content.up_to(place):
-            pass
-    end = [*places, None][number]
-    reader = _Reader()
-    for piece in blocks.cut_pieces(b"", content.up_to(end), content.offset, final=end is None):
-        reader.take(piece)
-    return reader.state()
+        walk.content = blocks.Stretches(b"", source.chunks_from(places[0]), places[0])
+    walk.skip_to(places[0])
+    own = iter([number])
+    return walk.read_those(places, lambda: next(own, None) or stretches.take(tokens))
 
 
 class ReaderState(Struct, frozen=True):
