@@ -62,7 +62,7 @@ def variables(cache: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": str(ROOT / "scripts"),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),  # processes that tests start load what others compiled
         "HYPOTHESIS_STORAGE_DIRECTORY": str(cache / "hypothesis"),
     }
 
