@@ -144,6 +144,47 @@ def stopped(variables, stage: str, signals: tuple[int, ...], *arguments: str | P
     return process.returncode, err
 
 
+LOADING = """
+import pathlib, sys, time, rooftrace.cli, rooftrace.stretches as stretches
+stretches.processors = lambda: 2
+stretches._LEAST_AHEAD, stretches._FIRST = 1, 1
+stretches._HELPER = pathlib.Path(sys.argv.pop())
+class Slow:
+    def find_spec(self, name, path, target=None):
+        if name == 'rooftrace.cli.outcome':
+            print('at work', flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+sys.exit(rooftrace.cli.main())
+"""
+
+
+def test_an_interrupt_while_modules_are_loaded_ends_who_reads_ahead(variables, tmp_path) -> None:
+    helper = tmp_path / "helper.py"
+    helper.write_text("import os, sys, time\nos.write(1, b'x')\ntime.sleep(60)\n")
+    trace = gpu_training().write(tmp_path / "a.json", "plain")
+
+    process = begin(variables, "analyze", trace, "-o", tmp_path / "run", helper, program=("-c", LOADING))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "at work\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (143, INTERRUPTED)
+    assert is_empty(process.pid)
+
+
+def is_empty(group: int) -> bool:
+    """Whether a group of processes has no member any more; the system takes a moment to take a killed one away."""
+    for _ in range(50):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
 @pytest.mark.parametrize(
     ("signals", "code"),
     [

@@ -24,11 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return outcome(arguments)
     interrupts.end_at_once()
-    try:
-        code = _outcome(sys.argv[1:])
-    finally:
-        interrupts.ignore()
-    return _end(code)
+    return _end(_outcome(sys.argv[1:]))
 
 
 def _outcome(arguments: Sequence[str]) -> int:
@@ -39,7 +35,10 @@ def _outcome(arguments: Sequence[str]) -> int:
         keep_freed_memory()
         from rooftrace.cli.outcome import outcome
 
-        return outcome(arguments)
+        try:
+            return outcome(arguments)
+        finally:
+            interrupts.ignore()
 
 
 def _end(code: int) -> int:
