@@ -161,12 +161,16 @@ sys.exit(rooftrace.cli.main())
 
 def test_an_interrupt_while_modules_are_loaded_ends_who_reads_ahead(variables, tmp_path) -> None:
     helper = tmp_path / "helper.py"
-    helper.write_text("import os, sys, time\nos.write(1, b'x')\ntime.sleep(60)\n")
+    up = tmp_path / "up"
+    helper.write_text(f"import pathlib, time\npathlib.Path({str(up)!r}).touch()\ntime.sleep(60)\n")
     trace = gpu_training().write(tmp_path / "a.json", "plain")
 
     process = begin(variables, "analyze", trace, "-o", tmp_path / "run", helper, program=("-c", LOADING))
     assert process.stdout is not None
     assert process.stdout.readline() == "at work\n"
+    for _ in range(100):
+        time.sleep(0 if up.exists() else 0.1)
+    assert up.exists()
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
 
