@@ -2,7 +2,7 @@
 
 Each figure is the median of several fresh processes, environment in place. The floor is measured between them on the
 same file, so that a slow moment of the machine hits both. Peak memory is that of the largest process: files of 8 MB
-and more are read by several (``taskset -c 0`` leaves it to one). Nothing here asserts a time.
+and more are read by several, and analysed by two (``taskset -c 0`` leaves it to one). Nothing here asserts a time.
 """
 
 from __future__ import annotations
