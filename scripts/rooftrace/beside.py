@@ -33,6 +33,7 @@ class Later(Generic[_T]):
     """The result of work that may be under way elsewhere."""
 
     def __init__(self, work: Callable[[], _T], answer: BinaryIO | None) -> None:
+        self.is_done = False
         self._work = work
         self._answer = answer
 
@@ -42,6 +43,7 @@ class Later(Generic[_T]):
             # The other end is a copy of this process, so what it sends may be unpickled.
             with suppress(EOFError, OSError, pickle.UnpicklingError):
                 made: _T = pickle.load(self._answer)  # noqa: S301
+                self.is_done = True
                 return made
         return self._work()
 
@@ -60,13 +62,16 @@ def beside(work: Callable[[], _T], *, is_worth_it: bool = True) -> Iterator[Late
         yield Later(work, None)
         return
     number, answer = started
+    later = Later(work, answer)
     try:
-        yield Later(work, answer)
+        yield later
     finally:
         answer.close()
-        with suppress(ProcessLookupError):
-            os.kill(number, signal.SIGKILL)
-        os.waitpid(number, 0)
+        if not later.is_done:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        with suppress(ChildProcessError):  # whoever started this wants no word of processes that ended
+            os.waitpid(number, 0)
 
 
 def in_two(work: Callable[[Sequence[_Item]], list[_T]], items: Sequence[_Item], *, is_worth_it: bool) -> list[_T]:

@@ -116,6 +116,18 @@ def test_no_copy_is_left_when_an_error_ends_the_block() -> None:
 
 
 @copies
+def test_where_ended_processes_leave_no_trace_the_result_is_there() -> None:
+    shown = printed("""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        for work in (lambda: "made", lambda: os._exit(1) if os.getpid() != home else "made here"):
+            with beside(work) as later:
+                print(later.result())
+    """)
+
+    assert shown == "made\nmade here\n"
+
+
+@copies
 def test_a_process_that_no_copy_can_be_made_of_does_the_work_itself() -> None:
     shown = printed("""
         def refuse():
