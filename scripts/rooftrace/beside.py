@@ -97,7 +97,10 @@ def can_copy() -> bool:
 
 def _start(work: Callable[[], _T]) -> tuple[int, BinaryIO] | None:
     """A copy at work, by its number, and where its answer comes from; None if the system has no room for one."""
-    read, write = os.pipe()
+    try:
+        read, write = os.pipe()
+    except OSError:
+        return None
     _widen(read)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)  # an exception in between would be raised twice
     try:

@@ -162,8 +162,9 @@ def helpers(path: Path, divided: Division) -> Iterator[Helpers]:
     with ExitStack() as stack:
         tokens = None
         if shared:
-            tokens = _hand_out(range(len(places) - shared + 1, len(places) + 1))
-            stack.callback(os.close, tokens)
+            with suppress(OSError):  # too many open files: all these stretches are read here
+                tokens = _hand_out(range(len(places) - shared + 1, len(places) + 1))
+                stack.callback(os.close, tokens)
         processes = []
         for number in range(1, len(places) - shared + 1):
             process = _start(Job(str(path.absolute()), places, number, tokens))

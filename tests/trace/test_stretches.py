@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 from collections.abc import Sequence
@@ -312,6 +313,17 @@ def test_what_stands_where_shared_stretches_meet_does_not_matter(folder: Folder,
 
     kept = [name for name in names_of(trace) if name[0] in "ab"]
     assert kept == [f"{side}{n}" for side in "ab" for n in range(200)]
+
+
+def test_where_no_pipe_can_be_made_the_shared_stretches_are_read_here(folder: Folder, monkeypatch) -> None:
+    def refuse(_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(stretches, "_hand_out", refuse)
+    content = long_trace()
+    places = [len(content) * part // 8 for part in range(1, 8)]
+
+    assert read_alone_and_divided(folder.write(content), places, shared=5).event_count == 300 * 7
 
 
 @pytest.mark.parametrize("kept", [0.95, 0.6, 0.2])
